@@ -31,15 +31,19 @@ class Damage:
         options: Options of the restoration.
         replacements: Text -> its damaged form.
         fixed: Damaged text that the user fixes -> the fixed text.
+        gap: Gap marker.
+        lacunae: Markers of lacunae in editorial notation.
     """
 
     options: dict[str, object]
     replacements: dict[str, str]
     fixed: tuple[str, str]
+    gap: str = GAP
+    lacunae: tuple[str, ...] = ()
 
     def document(self, *, has_gap: bool) -> bytes:
         """The damaged text, with or without a gap."""
-        text = TRUTH.replace("lay close", GAP) if has_gap else TRUTH
+        text = TRUTH.replace("lay close", self.gap) if has_gap else TRUTH
         for clean, damaged in self.replacements.items():
             text = text.replace(clean, damaged)
         return text.encode(errors="surrogateescape")
@@ -49,11 +53,19 @@ BYTES = {"harbour": f"harb{MARK}ur", "morning": f"morn{MARK}ng", "stone": f"st{M
 CHARACTERS = {"André": f"Andr{MARK}", "’s": f"{MARK}s", "café": f"caf{MARK}"}  # noqa: RUF001
 OCR = {"morning": "moming", "the boats": "tbe boats"}
 ANY = {"harbour": f"harb{MARK}ur", "café": f"caf{MARK}", "stone": f"st{MARK}ne"}
+MOJIBAKE = {"café": "cafÃ©", "’s": "â€™s", "harbour": "â€œharbourâ€\ufffd"}  # noqa: RUF001
+ELEMENT, SHORT = (f'<gap reason="lost" quantity="{count}" unit="character"/>' for count in (3, 1))
+LACUNAE = {"harbour": "harb[.3]r", "quiet": "(q)uiet", "café": "caf[.1]", "stone": f"st{MARK}ne", "old": "[c. 3]"}
+TEI = {"The harbour": f"<TEI><text>The harb{SHORT}ur", "quiet": f"qu{ELEMENT}", "wall.": "</text></TEI>"}
 DAMAGE = {
     "lost characters of any kind": Damage({"lost": "any"}, ANY, (f"harb{MARK}ur", "o")),
     "lost bytes": Damage({"lost": "bytes"}, BYTES, (f"harb{MARK}ur", "o")),
     "characters outside ASCII": Damage({"lost": "characters"}, CHARACTERS, (f"caf{MARK}", "é")),
     "invalid bytes": Damage({"lost": "invalid"}, {**BYTES, "quiet": "qu\udcffet"}, (f"harb{MARK}ur", "o")),
+    "lacunae in Leiden conventions": Damage(
+        {"notation": "leiden"}, LACUNAE, (".3", "ou"), "___", (".3", ".1", "c. 3", MARK)
+    ),
+    "lacunae in EpiDoc": Damage({"notation": "epidoc"}, TEI, (ELEMENT, "iet"), "___", (ELEMENT, SHORT)),
     "overwritten bytes": Damage(
         {"channel": "replacement:0.03", "lost": "bytes"}, {**BYTES, "quiet": "qu#et"}, (f"harb{MARK}ur", "o")
     ),
@@ -74,6 +86,8 @@ DAMAGE = {
     "OCR errors and characters outside ASCII": Damage(
         {"channel": "ocr", "lost": "characters"}, {**OCR, **CHARACTERS}, ("tbe", "the")
     ),
+    "mojibake": Damage({"channel": "mojibake"}, MOJIBAKE, ("cafÃ©", "café")),
+    "typing errors": Damage({"channel": "typing"}, {"quiet": "qiuet", "morning": "mornign"}, ("mornign", "morning")),
 }
 OPTIONS = {
     "experts": "`experts`: networks that the user selects",
@@ -109,7 +123,7 @@ def restore(damage, chosen, restorers):
     options = dict(damage.options)
     options |= {"alternatives": 2} if "alternatives" in chosen else {}
     options |= {"effort": "best"} if "best" in chosen else {}
-    options |= {"gap": GAP, "max_gap": 12, "min_gap_confidence": 0.0} if "gap" in chosen else {}
+    options |= {"gap": damage.gap, "max_gap": 12, "min_gap_confidence": 0.0} if "gap" in chosen else {}
     options |= {"words": ("harbour", "morning", "André")} if "words" in chosen else {}
     options |= {"min_confidence": 0.3} if "confidence" in chosen else {}
     fixed = []
@@ -126,7 +140,8 @@ def restore(damage, chosen, restorers):
 @pytest.mark.parametrize("name", DAMAGE)
 @pytest.mark.parametrize("chosen", SETS, ids=["+".join(chosen) or "none" for chosen in SETS])
 def test_options_can_be_combined(name, chosen, restorers):
-    document, result = restore(DAMAGE[name], chosen, restorers)
+    damage = DAMAGE[name]
+    document, result = restore(damage, chosen, restorers)
     assert result.data == splice(document, ((*edit.span, edit.written()) for edit in result.edits))
     result.data.decode()
     assert ((result.confidence >= 0) & (result.confidence <= 1 + 1e-9)).all()
@@ -136,7 +151,8 @@ def test_options_can_be_combined(name, chosen, restorers):
     is_byte_channel = "channel" not in DAMAGE[name].options
     for edit in result.changes if is_byte_channel else ():
         seen = document[slice(*edit.span)]
-        assert MARK.encode() in seen or seen in (GAP.encode(), b"\xff"), "visible text was changed"
+        markers = [marker.encode() for marker in (damage.gap, *damage.lacunae)]
+        assert MARK.encode() in seen or seen in (*markers, b"\xff"), "visible text was changed"
     if "experts" in chosen:
         assert "fake1" in result.experts
     if "best" in chosen:
@@ -148,8 +164,8 @@ def test_options_can_be_combined(name, chosen, restorers):
     if "fixed" in chosen:
         assert DAMAGE[name].fixed[1] in [edit.text for edit in result.edits if edit.is_fixed]
     if "gap" in chosen and "confidence" not in chosen:
-        assert GAP not in result.text
-        assert len(result.gaps) == 1
+        assert damage.gap not in result.text
+        assert len(result.gaps) == 1 + len(damage.lacunae) - ("fixed" in chosen and bool(damage.lacunae))
     if "references" in chosen:
         assert {"references", "memory", "european"} & set(result.experts)
 

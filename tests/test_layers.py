@@ -17,7 +17,7 @@ LAYERS = [
     {"vocabularies"},
     {"documents", "channels"},
     {"options", "pages"},
-    {"experts"},
+    {"experts", "notation"},
     {"evaluation"},
     {"training", "field"},
     {"decoders", "alignment"},

@@ -4,5 +4,6 @@ AUTO = "auto"  # detected from the document
 MASK = "mask"
 OCR = "ocr"
 MOJIBAKE = "mojibake"
-TEXT_CHANNELS = (MOJIBAKE, "hyphenation", "spaces", "case", "typing")  # channels of errors in visible text
+TYPING = "typing"
+TEXT_CHANNELS = (MOJIBAKE, "hyphenation", "spaces", "case", TYPING)  # channels of errors in visible text
 READINGS = "readings"  # several readings of one text were merged; not an option

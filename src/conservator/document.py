@@ -135,7 +135,7 @@ def open_document(
         source,
         options.encoding,
         name=name,
-        markers=(options.mark, options.gap),
+        markers=options.markers,
         allow_invalid_utf8=options.allow_invalid_utf8 or (options.channel == AUTO and overwritten_rate(source) > 0),
     )
     return Document(text.data, name, text.encoding, text.detected, source=source)

@@ -19,6 +19,7 @@ ANY_CHARACTER = "any"  # value of the option lost: each mark is one character of
 LOST = ("auto", ANY_CHARACTER, "bytes", "invalid", "characters")  # values of the option lost, or ENCODING and a name
 ENCODING = "encoding:"  # prefix of a value of the option lost
 EFFORTS = ("fast", "best")
+NOTATIONS = ("auto", "plain", "leiden", "epidoc")
 DEFAULT_LANGUAGE_MODEL = "smollm2"
 EXAMPLES = ("windows-1252", "windows-1250", "iso-8859-15")  # one-byte encodings that messages name
 SURFACES = ("cli", "batch", "web")  # conservator restore, conservator batch, web requests; the API has every option
@@ -51,6 +52,7 @@ class Option:
     cli_parse: Callable[[str], Any] | None = None  # converts the text on the command line
     default_text: str = ""  # description of the default
     automatic: Mapping[str, str] = field(default_factory=dict)  # surface -> value that it selects if none is given
+    is_repeatable: bool = False  # the value may also be a sequence of such texts; the flag may be repeated
     needs: str = ""  # option without which this option has no effect: name, or name=value
     is_rejected_alone: bool = False  # the command line rejects the option without the option that it needs
     excluded: Mapping[str, str] = field(default_factory=dict)  # surface without the option -> reason
@@ -79,7 +81,11 @@ class Option:
         """Raise an OptionError for an invalid value."""
         if not self.is_checked or (value is None and self.is_optional):
             return
-        if self.type in NUMBER_NOUNS:
+        if self.is_repeatable and isinstance(value, list | tuple):
+            for item in value:
+                replace(self, is_repeatable=False, is_optional=False).check(item)
+            valid = len(value) > 0
+        elif self.type in NUMBER_NOUNS:
             valid = isinstance(value, int | self.type) and not isinstance(value, bool)
             valid = valid and (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
             valid = valid and (value > 0 or not self.is_positive)
@@ -106,6 +112,7 @@ class Option:
             limit = f" of at most {self.max_item_chars} characters each" if self.max_item_chars else ""
             values = nouns.get(self.type, f"a sequence of texts{limit}")
             values = f"one of {', '.join(self.choices)}" if self.choices else values
+            values = f"{values}, or a sequence of such texts" if self.is_repeatable else values
         elif self.max is None and (self.is_positive or self.min == 0):
             values = f"a {'positive' if self.is_positive else 'non-negative'} {noun}"
         else:
@@ -175,8 +182,20 @@ class RestoreOptions:
     mark: str = option(
         "\ufffd", "Text that stands for one lost byte or character.", default_text="U+FFFD", limits=NAME_LIMITS
     )
-    gap: str | None = option(
-        None, 'Text that stands for a gap: a lost span of unknown length, such as "[...]".', limits=NAME_LIMITS
+    gap: str | Sequence[str] | None = option(
+        None,
+        'Text that stands for a gap: a lost span of unknown length, such as "[...]". May be repeated, if several texts '
+        "do.",
+        limits=NAME_LIMITS,
+        is_repeatable=True,
+    )
+    notation: str = option(
+        "auto",
+        "Editorial notation of the document. leiden: Leiden conventions; [...] is three lost characters, [c. 5] about "
+        "five, [---] an unknown number, and other brackets are kept. epidoc: EpiDoc XML, whose gap elements become "
+        "supplied elements. plain: none of them. auto: epidoc if the root element is TEI and there are gaps, else "
+        "plain.",
+        choices=NOTATIONS,
     )
     max_gap: int = option(
         32,  # bytes: bound on the lengths that are compared [untuned]
@@ -302,8 +321,8 @@ class RestoreOptions:
         """Raise an OptionError for an invalid value."""
         for declared in OPTIONS.values():
             declared.check(getattr(self, declared.name))
-        if self.gap == self.mark:
-            raise OptionError("gap", f"the mark and the gap marker must differ, both are {self.gap!r}")
+        if self.mark in self.gap_markers:
+            raise OptionError("gap", f"the mark and the gap marker must differ, both are {self.mark!r}")
         _check_lost(self.lost)
         for word in self.words:
             if not is_word(word):
@@ -315,6 +334,16 @@ class RestoreOptions:
             raise OptionError("language_models", problem)
 
     @property
+    def gap_markers(self) -> tuple[str, ...]:
+        """The texts that stand for gaps."""
+        return as_texts(self.gap)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """The texts that stand for lost text: the mark and the gap markers."""
+        return self.mark, *self.gap_markers
+
+    @property
     def allow_invalid_utf8(self) -> bool:
         """Whether the document may contain invalid UTF-8: such bytes count as lost, or any byte may be wrong."""
         if isinstance(self.channel, str | Path):
@@ -322,6 +351,11 @@ class RestoreOptions:
         from conservator.channels import needs_experts
 
         return self.lost == "invalid" or needs_experts(self.channel)
+
+
+def as_texts(texts: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return a text, or a sequence of texts, as a tuple; None is empty."""
+    return () if texts is None else (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def encoding_of(lost: str) -> str | None:

@@ -16,9 +16,10 @@ from conservator.experts import Meter, OutOfTimeError, Progress, References
 from conservator.experts.causal import CausalExpert
 from conservator.field import Engine
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
+from conservator.pipelines.notated import restore_document
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
-from conservator.pipelines.stages import restore_in_stages
+from conservator.pipelines.stages import detect
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
@@ -121,7 +122,7 @@ class Restorer:
         task = PipelineTask(document, options, self.models, texts, fixed, meter, readings=readings)
         try:
             with threads_for(estimate_bytes_read(document, options)):
-                return restore_in_stages(task)
+                return restore_document(task)
         except OutOfTimeError as error:
             stage = STAGE_LABELS.get(error.stage, error.stage)
             problem = (
@@ -129,6 +130,16 @@ class Restorer:
                 "allow more time"
             )
             raise TooSlowError(problem) from error
+
+    def detect(self, document: AnyDocument, *, progress: Progress | None = None) -> tuple[str, ...]:
+        """Return the channels that damaged a document: values of the option ``channel``, in order.
+
+        Undamaged text, and text whose only damage is marked, have the channel ``mask``.
+        """
+        meter = Meter(progress, self.options.max_seconds)
+        if not isinstance(document, Document):
+            document = open_document(document, self.options, progress=progress)
+        return detect(PipelineTask(document, self.options, self.models, self.references, (), meter))
 
     def estimate_rescoring_seconds(self, document: Document) -> float:
         """Estimate how long language models take with a document; 0 if the effort is not ``best``."""
@@ -139,7 +150,7 @@ class Restorer:
         if options.channel == AUTO or not needs_experts(options.channel):
             uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
-        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)
+        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap_markers)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
         channels = [as_channel(part, BYTES.size) for part in split_channels(options.channel) if needs_experts(part)]
         overwritten = ASSUMED_OPEN_SHARE * any(channel.may_overwrite for channel in channels)
@@ -188,7 +199,7 @@ def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:
         return max(SINGLE_THREAD_BYTES, size)
     if options.evidence_radius is None or options.channel != DEFAULTS.channel:
         return size
-    markers = sum(document.data.count(marker.encode()) for marker in (options.mark, options.gap) if marker)
+    markers = sum(document.data.count(marker.encode()) for marker in options.markers)
     return min(size, 2 * options.evidence_radius * markers)
 
 

@@ -38,6 +38,7 @@ STUDIES = {
     "rule": "Prediction of the gain of local weights from the damaged text: a rule that is not in the paper",
     "uniform": 'Evidence of experts with a uniform source: appendix "The uniform-source mismatch"',
     "blackdots": "Illegible letters in early English plays, restored with several methods",
+    "lacunae": "Lacunae of 1 to 10 characters in inscriptions and papyri, with and without references",
 }
 MODULES = {"field": "field_quality"}  # modules that are not named after their study
 PRESETS = ("laptop", "paper")

@@ -35,7 +35,8 @@ from conservator.training import PRESETS as TRAINING
 from conservator.training import TrainingConfig
 from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
-from conservator_studies.lacunae import (
+from conservator_studies.language_models import lacks
+from conservator_studies.play_words import (
     GROUPS,
     FilledWords,
     MarkedPlay,
@@ -48,7 +49,6 @@ from conservator_studies.lacunae import (
     lone_difference,
     summarise_words,
 )
-from conservator_studies.language_models import lacks
 from conservator_studies.plays import DOMAIN, DOT, SPLIT, Play, clean_text, load_or_train_expert, read_plays
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec

@@ -1,237 +1,300 @@
-"""Damaged words of plays: methods that restore them, and their scores."""
+"""Lacunae of inscriptions and papyri: error rate, accuracy among 1 and 20 candidates, and calibration.
 
-import json
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+All lacunae of a text are lost at once, and written in Leiden conventions. References are the other texts of the set
+(cross-validation by text), or literary texts of the language.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from conservator import Restorer
-from conservator.experts.word_ngram import HIDDEN_BYTE, WORD, WordCounts
-from conservator.system.files import make_folder, write_atomically
+from conservator.evaluation.figures import BLUE, GREY, new_figure
+from conservator_studies.edited_texts import (
+    LANGUAGES,
+    EditedText,
+    Sampled,
+    most_frequent,
+    read_language,
+    read_set,
+    sample_lacunae,
+)
 from conservator_studies.metrics import calibration_error
-from conservator_studies.plays import DOT, Play
-from conservator_studies.result import Row
+from conservator_studies.resources import Resources
+from conservator_studies.result import Column, Findings, Row, TableSpec
+from conservator_studies.study import Study, Track
 
-MARKED_RADIUS = 300  # characters: dots within this distance of a selected word are marks, too [untuned]
-OTHER_DOT = "\u25cb"  # replaces all other dots, which are not restored
+CANDIDATES = 20  # candidates: of each lacuna [definition]
 RESAMPLES = 2000  # resamples: of the bootstrap [untuned]
-# dots: minimum and maximum number of dots in the words of each group [definition]
-GROUPS = {"lone": (1, 1), "two": (2, 2), "more": (3, 99), "all": (1, 99)}
+MIN_ROW = 10  # lacunae: smaller groups have no row [untuned]
+GROUPS = ((1, 1), (2, 3), (4, 6), (7, 10))  # characters: first and last length of each group [definition]
+MAX_CHARACTERS = 10  # characters: longest lacuna [definition]
+OURS = "set"
+LABELS = {
+    "frequent": "most frequent string in the same context (other texts)",
+    "alone": "no references",
+    "language": "references: literary texts of the language",
+    OURS: "references: other texts",
+}
 
 
 @dataclass(frozen=True)
-class MarkedPlay:
-    """A play with marks in the damaged words that a method restores.
+class Config:
+    """Configuration of the study.
 
     Attributes:
-        play: the play.
-        words: start and stop of each selected word.
-        text: the damaged text; dots far from the selected words are replaced by OTHER_DOT.
+        sets: names of the sets.
+        lacunae: number of lacunae of each set.
+        per_text: largest number of lacunae of a text that are scored.
+        folds: number of folds of the cross-validation.
+        language_characters: size of the texts of the language, in characters.
+        is_tuning: whether to use the texts for tuning instead of those that are reported.
     """
 
-    play: Play
-    words: tuple[tuple[int, int], ...]
+    sets: tuple[str, ...] = ("isicily", "iip", "usep", "papygreek", "edh_latin")
+    lacunae: int = 150
+    per_text: int = 3
+    folds: int = 2
+    language_characters: int = 300_000
+    is_tuning: bool = False
+
+
+PRESETS = {"laptop": Config(), "paper": Config(lacunae=1000, folds=5, language_characters=2_000_000)}
+TABLES = [
+    TableSpec(
+        "Lacunae of 1 to 10 characters",
+        [
+            Column("lacunae", "lacunae", 0),
+            Column("texts", "texts", 0),
+            Column("cer", "character error rate [95 %]", 3),
+            Column("top1", "top 1 [95 %]", 3),
+            Column("top20", "top 20 [95 %]", 3),
+            Column("calibration", "calibration error", 3),
+            Column("aurc", "risk-coverage area", 3),
+        ],
+    ),
+    TableSpec(
+        "Top 1 and top 20 by number of characters",
+        [
+            column
+            for low, high in GROUPS
+            for column in (
+                Column(f"count_{low}", f"{low}-{high}: lacunae", 0),
+                Column(f"top1_{low}", "top 1", 3),
+                Column(f"top20_{low}", "top 20", 3),
+            )
+        ],
+    ),
+]
+Candidates = list[tuple[str, float]]  # candidates of a lacuna and their probabilities, the most probable first
+Method = Callable[[Sampled], list[Candidates]]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A lacuna with its candidates.
+
+    Attributes:
+        group: set and language.
+        text: id of the text.
+        truth: restoration of the editors.
+        candidates: candidates, the most probable first.
+    """
+
+    group: str
     text: str
-
-    @classmethod
-    def of(cls, play: Play, words: Sequence[tuple[int, int]]) -> "MarkedPlay":
-        """Mark the selected words of a play."""
-        marked = np.zeros(len(play.damaged), dtype=bool)
-        for start, stop in words:
-            marked[max(0, start - MARKED_RADIUS) : stop + MARKED_RADIUS] = True
-        text = [
-            OTHER_DOT if char == DOT and not near else char for char, near in zip(play.damaged, marked, strict=True)
-        ]
-        return cls(play, tuple(sorted(words)), "".join(text))
-
-    @property
-    def dots(self) -> list[list[int]]:
-        """Byte positions of the dots of each word, where a dot counts as one byte."""
-        sizes = np.array([1 if char == DOT else len(char.encode()) for char in self.text])
-        starts = np.cumsum(sizes) - sizes
-        return [[int(starts[index]) for index in range(*word) if self.text[index] == DOT] for word in self.words]
-
-
-@dataclass(frozen=True)
-class FilledWord:
-    """A restored word.
-
-    Attributes:
-        play: name of its play.
-        start: position of its first character in the play.
-        word: the damaged word.
-        truth: the word of the editors.
-        restored: the restored word.
-        confidence: confidence of each of its dots.
-    """
-
-    play: str
-    start: int
-    word: str
     truth: str
-    restored: str
-    confidence: tuple[float, ...]
+    candidates: tuple[tuple[str, float], ...]
 
     @property
-    def correct(self) -> tuple[bool, ...]:
-        """Whether each dot was restored correctly."""
-        letters = zip(self.word, self.truth, self.restored, strict=True)
-        return tuple(truth == restored for dot, truth, restored in letters if dot == DOT)
+    def rank(self) -> int:
+        """Number of candidates before the restoration of the editors; CANDIDATES if it is not among them."""
+        texts = [text for text, _ in self.candidates]
+        return texts.index(self.truth) if self.truth in texts else CANDIDATES
+
+    @property
+    def confidence(self) -> float:
+        """Probability of the best candidate."""
+        return self.candidates[0][1] if self.candidates else 0.0
+
+    @property
+    def errors(self) -> int:
+        """Edit distance of the best candidate to the restoration of the editors."""
+        return distance(self.candidates[0][0] if self.candidates else "", self.truth)
 
 
-Letters = list[tuple[str, list[float]]]  # for each word, the letters at its dots and their confidences
-Method = Callable[[MarkedPlay], Letters]
-
-
-@dataclass
-class FilledWords:
-    """Words that a method restored, and its CPU time."""
-
-    filled: list[FilledWord] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def add(self, method: Method, marked: MarkedPlay) -> None:
-        """Restore the selected words of a play and append them."""
-        begin = time.process_time()
-        letters = method(marked)
-        self.seconds += time.process_time() - begin
-        for (start, stop), (word_letters, confidence) in zip(marked.words, letters, strict=True):
-            word, remaining = marked.play.damaged[start:stop], iter(word_letters)
-            restored = "".join(next(remaining) if char == DOT else char for char in word)
-            truth = marked.play.clean[start:stop]
-            self.filled.append(FilledWord(marked.play.name, start, word, truth, restored, tuple(confidence)))
-
-
-def fill_or_load(method: Method, plays: Iterable[MarkedPlay], path: Path) -> FilledWords:
-    """Restore the selected words of ``plays`` and store them in ``path``, or load them if ``path`` exists."""
-    if path.exists():
-        record = json.loads(path.read_text())
-        words = [FilledWord(**{**word, "confidence": tuple(word["confidence"])}) for word in record["filled"]]
-        return FilledWords(words, record["seconds"])
-    results = FilledWords()
-    for marked in plays:
-        results.add(method, marked)
-    make_folder(path.parent)
-    write_atomically(path, json.dumps(asdict(results)).encode())
-    return results
-
-
-def draw_words(plays: Sequence[Play], count: int, generator: np.random.Generator) -> list[MarkedPlay]:
-    """Select ``count`` words: from each play the same number, or all of its words if it has fewer."""
-    shuffled = [(play, generator.permutation(np.array(play.words, dtype=np.int64).reshape(-1, 2))) for play in plays]
-    ranked = [(rank, number) for number, (_, words) in enumerate(shuffled) for rank in range(len(words))]
-    selected = sorted(ranked)[:count]
-    marked = []
-    for number, (play, words) in enumerate(shuffled):
-        play_count = sum(play_number == number for _, play_number in selected)
-        if play_count:
-            marked.append(MarkedPlay.of(play, [(int(start), int(stop)) for start, stop in words[:play_count]]))
-    return marked
-
-
-def by_restorer(restorer: Restorer, **options: Any) -> Method:
-    """Restore words with the product; each dot is a lost byte."""
-
-    def method(marked: MarkedPlay) -> Letters:
-        restoration = restorer.restore(marked.text, mark=DOT, lost="bytes", **options)
-        letters = []
-        for dots in marked.dots:
-            text = bytes(restoration.tokens[dots].tolist()).decode("latin-1")
-            letters.append((text, restoration.confidence[dots].tolist()))
-        return letters
-
-    return method
-
-
-def by_letter(letter: str, confidence: float) -> Method:
-    """Use the same letter and confidence everywhere."""
-    return lambda marked: [(letter * len(dots), [confidence] * len(dots)) for dots in marked.dots]
-
-
-def by_frequency(usage: WordCounts, letter: str, letter_confidence: float) -> Method:
-    """Use the most frequent word that matches; if no word matches, ``letter``."""
-
-    def method(marked: MarkedPlay) -> Letters:
-        letters = []
-        for start, stop in marked.words:
-            text, confidence = "", []
-            pattern = marked.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([HIDDEN_BYTE]))
-            for token in WORD.finditer(pattern):
-                lost = [offset for offset, byte in enumerate(token[0]) if byte == HIDDEN_BYTE]
-                if not lost:
+def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
+    """Restore sampled lacunae of each set with each method."""
+    scored: dict[str, list[Scored]] = {method: [] for method in LABELS}
+    for name in config.sets:
+        texts = read_set(resources.corpora, name)
+        part = [text for text in texts if text.is_reported != config.is_tuning]
+        generator = np.random.default_rng(seed)
+        drawn = sample_lacunae(part, config.lacunae, MAX_CHARACTERS, config.per_text, generator)
+        for language in LANGUAGES:
+            for fold in range(config.folds):
+                sampled = [
+                    item for item in drawn if (item.text.language, item.text.fold(config.folds)) == (language, fold)
+                ]
+                if not sampled:
                     continue
-                matches = usage.words.match(token[0])
-                words = matches.words() if matches is not None else []
-                counts = {word: usage.tables.unigrams.at(usage.ids[word]) for word in words}
-                best = max(counts, key=lambda word: (counts[word], -usage.ids[word]), default=b"")
-                text += bytes(best[offset] for offset in lost).decode("latin-1") if counts else letter * len(lost)
-                confidence += [counts[best] / sum(counts.values()) if counts else letter_confidence] * len(lost)
-            letters.append((text, confidence))
-        return letters
-
-    return method
+                methods = methods_for(texts, language, fold, config, resources)
+                for method, restore in methods.items():
+                    for item in track(sampled, f"{name}, {language}, {method}"):
+                        scored[method] += score(f"{name} {language}", item, restore(item))
+    return Findings(tabulate(scored), {"lacunae": draw(scored[OURS])})
 
 
-def summarise_words(results: FilledWords, seed: int = 0) -> Row:
-    """Compute the metrics of a method, with intervals from a bootstrap over plays."""
-    names = sorted({word.play for word in results.filled})
-    row: Row = {"lacunae": len(results.filled), "plays": len(names)}
-    generator = np.random.default_rng(seed)
-    drawn = generator.integers(len(names), size=(RESAMPLES, len(names)))
-    for name, (min_dots, max_dots) in GROUPS.items():
-        sums = np.zeros((len(names), 2))
-        for word in results.filled:
-            if min_dots <= len(word.correct) <= max_dots:
-                sums[names.index(word.play)] += sum(word.correct), len(word.correct)
-        row |= ratio(name, sums, drawn)
-        row[f"{name}_dots"] = int(sums[:, 1].sum())
-        if name == "lone" and sums[:, 1].any():
-            nonempty = sums[sums[:, 1] > 0]
-            row["alike"] = float((nonempty[:, 0] / nonempty[:, 1]).mean())
-            without_largest = np.delete(nonempty, nonempty[:, 1].argmax(), axis=0).sum(axis=0)
-            if without_largest[1]:  # one play may have as many dots as all other plays together
-                row["others"] = float(without_largest[0] / without_largest[1])
-    word_sums = np.zeros((len(names), 2))
-    for word in results.filled:
-        word_sums[names.index(word.play)] += all(word.correct), 1
-    row |= ratio("words", word_sums, drawn)
-    for name, max_dots in (("calibration_error", 99), ("calibration_error_lone", 1)):
-        words = [word for word in results.filled if len(word.correct) <= max_dots]
-        confidence = torch.tensor([value for word in words for value in word.confidence], dtype=torch.float64)
-        correct = torch.tensor([value for word in words for value in word.correct], dtype=torch.bool)
-        if len(correct):
-            row[name] = calibration_error(confidence, correct)
-    return row | {"seconds": results.seconds / max(1, len(results.filled))}
+def methods_for(
+    texts: Sequence[EditedText], language: str, fold: int, config: Config, resources: Resources
+) -> dict[str, Method]:
+    """Return the methods for the texts of a language and a fold; references are those of the other folds."""
+    others = [text for text in texts if text.language == language and text.fold(config.folds) != fold]
+    references = [(text.name, text.reference) for text in others]
+    restorers = {
+        "alone": Restorer(),
+        "language": language_restorer(resources.corpora, language, config.language_characters),
+        OURS: Restorer(references=references),
+    }
+    return {
+        "frequent": partial(by_frequency, [text for _, text in references]),
+        **{name: partial(by_restorer, restorer) for name, restorer in restorers.items()},
+    }
 
 
-def ratio(name: str, sums: NDArray[np.float64], drawn: NDArray[np.int64]) -> Row:
-    """Compute the ratio of the column sums of ``sums`` (plays, 2), with its interval; {} if the denominator is 0."""
-    total = sums.sum(axis=0)
-    if not total[1]:
-        return {}
-    resampled = sums[drawn].sum(axis=1)
-    nonempty = resampled[resampled[:, 1] > 0]
-    low, high = np.quantile(nonempty[:, 0] / nonempty[:, 1], [0.025, 0.975])
-    return {name: float(total[0] / total[1]), f"{name}_low": float(low), f"{name}_high": float(high)}
+@cache
+def language_restorer(corpora: Path, language: str, max_characters: int) -> Restorer:
+    """Return a restorer whose references are texts of a language."""
+    texts = read_language(corpora, language, max_characters)
+    return Restorer(references=[(f"{language} {number}", text) for number, text in enumerate(texts)])
 
 
-def lone_difference(ours: FilledWords, theirs: FilledWords, seed: int = 0) -> Row:
-    """Compute the difference of two methods in accuracy on lone dots, on the words that both restored."""
-    by_position = {(word.play, word.start): word for word in theirs.filled}
-    pairs = [
-        (word.play, int(word.correct[0]) - int(by_position[word.play, word.start].correct[0]))
-        for word in ours.filled
-        if len(word.correct) == 1 and (word.play, word.start) in by_position
+def by_restorer(restorer: Restorer, item: Sampled) -> list[Candidates]:
+    """Restore the lacunae of a text with the product."""
+    leiden, starts = item.text.in_leiden()
+    result = restorer.restore(leiden, notation="leiden", alternatives=CANDIDATES)
+    by_start = {edit.span[0]: edit for edit in result.edits}
+    return [
+        [(candidate.data.decode(), candidate.probability) for candidate in by_start[starts[number]].alternatives]
+        for number in item.numbers
     ]
-    names = sorted({play for play, _ in pairs})
-    sums = np.zeros((len(names), 2))
-    for play, difference in pairs:
-        sums[names.index(play)] += difference, 1
+
+
+def by_frequency(references: Sequence[str], item: Sampled) -> list[Candidates]:
+    """Use the most frequent strings in the same context."""
+    text, listed = item.text, []
+    for number in item.numbers:
+        start, stop = text.lacunae[number]
+        listed.append(most_frequent(references, text.damaged[:start], text.damaged[stop:], stop - start, CANDIDATES))
+    return listed
+
+
+def score(group: str, item: Sampled, candidates: Sequence[Candidates]) -> list[Scored]:
+    """Return the lacunae of a text with their candidates."""
+    text = item.text
+    return [
+        Scored(group, text.name, text.restored[slice(*text.lacunae[number])], tuple(listed))
+        for number, listed in zip(item.numbers, candidates, strict=True)
+    ]
+
+
+def tabulate(scored: dict[str, list[Scored]]) -> list[Row]:
+    """Return a row for each group and method, and for all groups together."""
+    rows: list[Row] = []
+    groups = list(dict.fromkeys(item.group for items in scored.values() for item in items))
+    for group in [*groups, "all"]:
+        for method, items in scored.items():
+            selected = [item for item in items if group in (item.group, "all")]
+            if len(selected) >= MIN_ROW or group == "all":
+                rows.append({"method": f"{group}: {LABELS[method]}", "paper": {}} | summarise(selected))
+    return rows
+
+
+def summarise(items: Sequence[Scored], seed: int = 0) -> Row:
+    """Compute the metrics of lacunae, with intervals from a bootstrap over texts."""
+    if not items:
+        return {"lacunae": 0, "texts": 0}
+    names = {name: number for number, name in enumerate(dict.fromkeys(item.text for item in items))}
     drawn = np.random.default_rng(seed).integers(len(names), size=(RESAMPLES, len(names)))
-    return ratio("difference", sums, drawn)
+    row: Row = {"lacunae": len(items), "texts": len(names)}
+    values: dict[str, list[tuple[float, int]]] = {
+        "cer": [(item.errors, len(item.truth)) for item in items],
+        "top1": [(float(item.rank == 0), 1) for item in items],
+        "top20": [(float(item.rank < CANDIDATES), 1) for item in items],
+    }
+    for metric, pairs in values.items():
+        sums = np.zeros((len(names), 2))
+        for item, pair in zip(items, pairs, strict=True):
+            sums[names[item.text]] += pair
+        row |= ratio(metric, sums, drawn)
+    confidence = torch.tensor([item.confidence for item in items], dtype=torch.float64)
+    correct = torch.tensor([item.rank == 0 for item in items])
+    row["calibration"], row["aurc"] = calibration_error(confidence, correct), risk_coverage_area(items)
+    for low, high in GROUPS:
+        inside = [item for item in items if low <= len(item.truth) <= high]
+        row[f"count_{low}"] = len(inside)
+        if inside:
+            row[f"top1_{low}"] = sum(item.rank == 0 for item in inside) / len(inside)
+            row[f"top20_{low}"] = sum(item.rank < CANDIDATES for item in inside) / len(inside)
+    return row
+
+
+def ratio(metric: str, sums: NDArray[np.float64], drawn: NDArray[np.int64]) -> Row:
+    """Return the ratio of the column sums (texts, 2), with its 95 % interval."""
+    total, resampled = sums.sum(axis=0), sums[drawn].sum(axis=1)
+    low, high = np.quantile(resampled[:, 0] / resampled[:, 1], [0.025, 0.975])
+    return {metric: float(total[0] / total[1]), f"{metric}_low": float(low), f"{metric}_high": float(high)}
+
+
+def risk_coverage_area(items: Sequence[Scored]) -> float:
+    """Return the mean, over coverages, of the share of wrong best candidates among the most confident lacunae."""
+    ordered = sorted(items, key=lambda item: -item.confidence)
+    wrong = np.cumsum([item.rank != 0 for item in ordered])
+    return float((wrong / np.arange(1, len(ordered) + 1)).mean())
+
+
+def distance(first: str, second: str) -> int:
+    """Return the edit distance of two texts."""
+    row = list(range(len(second) + 1))
+    for index, left in enumerate(first, 1):
+        previous, row[0] = row[0], index
+        for column, right in enumerate(second, 1):
+            previous, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, previous + (left != right))
+    return row[-1]
+
+
+def draw(items: Sequence[Scored]) -> Figure:
+    """Plot the share of correct best candidates over their probability, and over the share of lacunae filled."""
+    figure = new_figure(8, 3.2)
+    left, right = figure.subplots(1, 2)
+    confidence = np.array([item.confidence for item in items])
+    correct = np.array([item.rank == 0 for item in items], dtype=np.float64)
+    bins = np.digitize(confidence, np.linspace(0, 1, 11)[1:-1])
+    left.plot([0, 1], [0, 1], color=GREY, linewidth=1)
+    for number in np.unique(bins).tolist():
+        inside = bins == number
+        left.scatter(confidence[inside].mean(), correct[inside].mean(), s=4 + inside.sum() / 2, color=BLUE)
+    left.set(xlabel="probability of the best candidate", ylabel="share correct", xlim=(0, 1.02), ylim=(0, 1.02))
+    order = np.argsort(-confidence)
+    share = np.arange(1, len(items) + 1) / max(1, len(items))
+    right.plot(share, np.cumsum(correct[order]) / np.arange(1, len(items) + 1), color=BLUE)
+    right.set(xlabel="share of lacunae filled", ylabel="share correct", xlim=(0, 1), ylim=(0, 1.02))
+    return figure
+
+
+def lacks(config: Config, resources: Resources | None) -> str:
+    """Return a message if the texts are missing."""
+    if resources is None:
+        return "it needs texts: give --corpora PATH"
+    missing = [name for name in config.sets if not (resources.corpora / "damage" / f"{name}.dev.jsonl.gz").exists()]
+    names = ", ".join(missing)
+    return f"the corpora have no damage/NAME.dev.jsonl.gz for {names}" if missing else ""
+
+
+STUDY = Study(presets=PRESETS, run=run, tables=TABLES, unit="lacunae", lacks=lacks)

@@ -396,3 +396,21 @@ def test_an_interrupt_leaves_no_file(folder, monkeypatch):
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Herr M?ller sagt, dass die B?ume hoch sind.", "2 words with a question mark inside: --mark '?'"),
+        ("The prisoner was taken to the station hy the constable, and tke man was alone.", "--channel ocr"),
+        ("Why? Nobody knows. See example.org/?page=2 or a.example/list?sort=up.", None),
+    ],
+)
+def test_damage_that_the_defaults_do_not_restore_is_named(tmp_path, text, message):
+    (tmp_path / "letter.txt").write_text(text)
+    done = call("restore", "letter.txt", cwd=tmp_path)
+    assert done.returncode == 4
+    assert done.stdout == text
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 + (message is not None)
+    assert message is None or message in lines[1]

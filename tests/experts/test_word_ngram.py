@@ -140,6 +140,8 @@ def test_a_dictionary_finds_the_words_that_agree_with_a_pattern(words, pattern):
 def score_by_enumeration(word, splits):
     """Sum the scores of all splits of a damaged word: the product of its segments and separators, byte by byte."""
     hidden, total = word.hidden, np.zeros((len(word.hidden), BYTES.size))
+    before, after = word.scorer.edge_factors(word.begin, word.end)
+    at_line_end = hidden[-1] == len(word.pattern) - 1 and word.scorer.ends_line(word.end)
     separators = word.scorer.separators
     for chosen in splits:
         bounds = [0, *(index + 1 for index in chosen), len(hidden) + 1]
@@ -147,7 +149,10 @@ def score_by_enumeration(word, splits):
         scored = [(word.segment(i, j).score, word.letters(word.segment(i, j))) for i, j in segments]
         sizes = [int(word.edges(*segment)[1] > word.edges(*segment)[0]) for segment in segments]
         tables = [separators[sizes[n], sizes[n + 1]] for n in range(len(chosen))]
+        if sizes[-1] == 0 and at_line_end:
+            tables[-1] = tables[-1].sum() * word.scorer.line_ends
         score = np.prod([value for value, _ in scored]) * np.prod([table.sum() for table in tables])
+        score *= before[sizes[0]] * after[sizes[-1]]
         for (i, j), (value, letters) in zip(segments, scored, strict=True):
             total[i:j] += score / value * letters
         for index, table in zip(chosen, tables, strict=True):
@@ -156,15 +161,15 @@ def score_by_enumeration(word, splits):
     return total
 
 
-@pytest.mark.parametrize("pattern", ["a?b", "?", "a??", "k?ng?is?", "th?king?"])
+@pytest.mark.parametrize("pattern", ["a?b", "?", "a??", "k?ng?is?", "th?king?", "a?\n", "a?, b"])
 def test_marginals_of_a_damaged_word_are_sums_over_its_splits(pattern, monkeypatch):
     data = pattern.encode().replace(b"?", bytes([HIDDEN_BYTE]))
     document = MaskChannel(BYTES.size, 0.5).observe(
         torch.tensor([[BYTES.mask if byte == HIDDEN_BYTE else byte for byte in data]])
     )
     expert = replace(WORDS, lists=False).condition(document)
-    scorer = ContextScorer(expert, np.frombuffer(data, np.uint8), expert.hidden_tables(document.hidden[0].numpy(), 0))
-    word = DamagedWord(scorer, 0)
+    hidden = expert.hidden_tables(document.hidden[0].numpy(), 0)
+    word = DamagedWord(ContextScorer(expert, np.frombuffer(data, np.uint8), hidden, 0), 0)
     count = len(word.hidden)
     splits = [[n for n in range(count) if bits >> n & 1] for bits in range(2**count)]
     expected = score_by_enumeration(word, splits)
@@ -200,6 +205,14 @@ def test_the_language_of_a_text_is_identified(language, text):
     languages = identify_languages(text.encode())
     assert max(languages, key=languages.get) == language
     assert sum(languages.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"), [("a qui?k fox", "en"), ("Bonjour le mon?e", "fr"), ("Der M?nn ist da", "de")]
+)
+def test_all_words_of_a_short_text_identify_its_language(text, language):
+    languages = identify_languages(text.encode().replace(b"?", bytes([HIDDEN_BYTE])))
+    assert max(languages, key=languages.__getitem__) == language
 
 
 def test_a_text_without_frequent_words_has_no_language():

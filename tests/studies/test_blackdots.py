@@ -13,7 +13,7 @@ from conservator.reference import MarkovExpert
 from conservator.training import TrainingConfig
 from conservator_studies import blackdots
 from conservator_studies.blackdots import Config, fit_scales, loss_rates
-from conservator_studies.lacunae import (
+from conservator_studies.play_words import (
     FilledWord,
     FilledWords,
     MarkedPlay,

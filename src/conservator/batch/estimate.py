@@ -62,9 +62,9 @@ def _add_document(cost: CostEstimate, item: Item, options: RestoreOptions, sampl
     cost.bytes += item.size
     if item.data is None:
         return
-    marks = [mark.encode() for mark in (options.mark, options.gap) if mark]
-    lost = sum(item.data.count(mark) for mark in marks)
-    if lost or options.channel != DEFAULTS.channel or options.lost == "invalid":
+    lost = sum(item.data.count(marker.encode()) for marker in options.markers)
+    is_notated = options.notation not in ("auto", "plain")
+    if lost or is_notated or options.channel != DEFAULTS.channel or options.lost == "invalid":
         cost.damaged += 1
         cost.lost += lost
         cost.damaged_bytes += item.size

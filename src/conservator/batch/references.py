@@ -92,7 +92,7 @@ def _read_all(
 ) -> Iterator[tuple[str, bytes]]:
     for path in references:
         yield from ((name, text.encode()) for name, text in read_texts(path))
-    marks = (options.mark, options.gap)
+    marks = options.markers
     for input_file in input_files:
         with suppress(ConservatorError):  # a damaged archive: the driver copies it
             for item in input_file.read():

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conservator.channel_names import OCR
+from conservator.channel_names import MOJIBAKE, OCR, TYPING
 from conservator.channels.edits import EditChannel
 from conservator.channels.registry import DEFAULT
+from conservator.channels.typing_errors import corrupt_typing
 
 Corrupt = Callable[[str, float, np.random.Generator], str]
 
@@ -18,6 +19,23 @@ def corrupt_ocr(clean: str, rate: float, generator: np.random.Generator) -> str:
     return channel.scale_error_rate(rate / float(mean_rate)).corrupt(clean, generator)
 
 
+def corrupt_mojibake(clean: str, rate: float, generator: np.random.Generator) -> str:
+    """Decode the UTF-8 of lines as Windows-1252; ``rate`` is the probability of each line.
+
+    Bytes that Windows-1252 does not define become U+FFFD.
+    """
+    lines = clean.split("\n")
+    chosen = generator.random(len(lines)) < rate
+    return "\n".join(
+        line.encode().decode("windows-1252", "replace") if is_chosen else line
+        for line, is_chosen in zip(lines, chosen, strict=True)
+    )
+
+
 # Name of a channel -> a function of a clean text, the rate of damage (0 to 1) and a source of randomness, which returns
 # the damaged text. What the rate counts is stated by each function.
-CORRUPT: dict[str, Corrupt] = {OCR: corrupt_ocr}
+CORRUPT: dict[str, Corrupt] = {
+    OCR: corrupt_ocr,
+    MOJIBAKE: corrupt_mojibake,
+    TYPING: corrupt_typing,
+}

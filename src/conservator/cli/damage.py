@@ -16,6 +16,7 @@ EXAMPLES = (
     "  conservator damage notes.md --rate 0.05 --channel replacement | conservator restore - --channel "
     "replacement:0.05\n\n"
     "  conservator damage notes.md --rate 0.02 --channel typing | conservator restore - --channel typing\n\n"
+    "  conservator damage notes.md --rate 0.1 --channel lacunae | conservator restore - --notation leiden\n\n"
     "Exit codes: 0 damaged, 2 invalid usage, 3 input or output error."
 )
 
@@ -27,7 +28,8 @@ def damage(
         str,
         typer.Option(
             help="mask: replace each lost byte by a mark. replacement: replace it by a random byte. A channel of "
-            "errors in visible text, such as typing: make such errors."
+            "errors in visible text, such as typing: make such errors. lacunae: replace spans of letters by lacunae in "
+            "Leiden conventions, of known, estimated and unknown length."
         ),
     ] = "mask",
     burst: Annotated[int, typer.Option(min=1, help="Number of consecutive bytes in each damaged span.")] = 1,
@@ -40,9 +42,11 @@ def damage(
 ) -> None:
     """Damage random bytes of a document, to test restoration."""
     from conservator.channels import CORRUPT
+    from conservator.notation import damage_in_leiden
 
-    if channel not in ("mask", "replacement", *CORRUPT):
-        known = ", ".join(("mask", "replacement", *CORRUPT))
+    corrupt = {**CORRUPT, "lacunae": damage_in_leiden}
+    if channel not in ("mask", "replacement", *corrupt):
+        known = ", ".join(("mask", "replacement", *corrupt))
         raise typer.BadParameter(f"unknown channel {channel!r}; expected one of {known}", param_hint="--channel")
     check_targets({"--out": out}, force=force, parents=parents)
     source = read_text(document, marks=(mark,))
@@ -50,10 +54,10 @@ def damage(
     from conservator.documents import UTF8, encode_text, write_text
     from conservator.documents import damage as damage_document
 
-    if channel in CORRUPT:
+    if channel in corrupt:
         import numpy as np
 
-        damaged_text = CORRUPT[channel](source.data.decode(), rate, np.random.default_rng(seed))
+        damaged_text = corrupt[channel](source.data.decode(), rate, np.random.default_rng(seed))
         write_document(out, encode_text(damaged_text, source.encoding)[0])
         return
     if channel == "mask" and source.encoding != UTF8:  # in other encodings a mark stands for a character

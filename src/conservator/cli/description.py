@@ -1,11 +1,13 @@
 """Descriptions of a result for the terminal."""
 
+import re
 from typing import TYPE_CHECKING
 
 from conservator.channel_names import READINGS
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters
 
 if TYPE_CHECKING:
+    from conservator.document import Document
     from conservator.results import Edit, Gap, Restoration
 
 LISTED_REFERENCES = 3  # references: listed in the summary [untuned]
@@ -14,6 +16,7 @@ LISTED_CHANGES = 10  # corrections: listed in the summary [untuned]
 CONTEXT_CHARACTERS = 24  # characters: shown on each side of a correction, at most [untuned]
 MIN_LISTED_PROBABILITY = 0.01  # probability: smaller ones are displayed as "under 1 %" [definition]
 NEWLINE = b"\n"
+QUESTION_MARKS = re.compile(r"(?<![^\s(\"'])[^\W\d_]+\?+[^\W\d_]+(?![^\s.,;:!?)\"'])")  # words, but not addresses
 MAX_LISTED_PROBABILITY = 0.995  # probability: larger ones are displayed as "over 99 %" [definition]
 
 
@@ -27,14 +30,26 @@ def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOp
         unit = "byte" if str(options.channel).startswith("replacement") else "character"
         return f"nothing to {action}: no {unit} of {name}{read_as} has a more probable alternative"
     missing = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
-    if options.gap is not None:
-        missing.append(f"gap {options.gap!r}")
+    missing += [f"gap {marker!r}" for marker in options.gap_markers]
     if options.lost == "invalid":
         missing.append("invalid UTF-8 byte")
     return (
         f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}; use --mark if another text "
         "stands for lost characters, or --channel ocr for OCR errors"
     )
+
+
+def describe_detection(document: "Document", channels: tuple[str, ...]) -> list[str]:
+    """Describe damage that the default options do not restore: errors in visible text, and question marks in words."""
+    lines = []
+    names = ",".join(channels)
+    if names != DEFAULTS.channel:
+        lines.append(f"the text has errors of the kind {names}: --channel {names} corrects them")
+    inside = len(QUESTION_MARKS.findall(document.data.decode(errors="replace")))
+    if inside:
+        words = counted(inside, "word")
+        lines.append(f"{words} with a question mark inside: --mark '?' restores lost characters there")
+    return lines
 
 
 def summary(restoration: "Restoration") -> list[str]:
@@ -125,6 +140,8 @@ def describe_correction(observed: bytes, edit: "Edit") -> str:
 def describe_loss(restoration: "Restoration") -> str:
     """Describe the damage: lost bytes, or marks that stand for characters."""
     counts = restoration.summary
+    if restoration.notation != "plain":
+        return f"{counted(counts.lost, 'character')} lost, in {counted(counts.spans, 'lacuna', 'lacunae')}"
     if restoration.unit == "character":
         encoding = "" if restoration.lost_by is None else f" ({restoration.lost_by} text, read as UTF-8)"
         kind = " outside ASCII" if are_marks_characters(restoration.lost_unit) else ""
@@ -161,6 +178,6 @@ def describe_sources(sources: dict[str | None, int]) -> list[str]:
     return parts
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Format a number with a noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -129,7 +129,7 @@ def field_parameters(group: Any, surface: str) -> Iterator[inspect.Parameter]:
     for item in fields(group):
         annotation, default, option = item.type, item.default, options.get(item.name)
         if option is not None:
-            kind = str if option.cli_parse else option.type
+            kind = str if option.cli_parse else list[str] if option.is_repeatable else option.type
             kind = kind | None if option.is_optional or option.cli_parse else kind
             annotation = Annotated[kind, flag_option(option, surface)]
             default = None if option.cli_parse else False if option.type is bool else default
@@ -147,6 +147,8 @@ def make_group(group: Any, arguments: dict[str, Any], given: frozenset[str]) -> 
                 values[name] = option.default if values[name] is None else option.cli_parse(values[name])
             elif option.type is bool:
                 values[name] = values[name] != option.default
+            elif option.is_repeatable:
+                values[name] = tuple(values[name]) if values[name] else option.default
         result = group(**values)
         for name in given & options.keys():
             needed, _, value = options[name].needs.partition("=")

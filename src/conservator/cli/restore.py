@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, TimeElapsedColumn
 
 from conservator.cli.console import SafeConsole, messages, show_progress, without_collection
-from conservator.cli.description import describe_undamaged, summary
+from conservator.cli.description import describe_detection, describe_undamaged, summary
 from conservator.cli.options import (
     Force,
     ModelArguments,
@@ -101,7 +101,8 @@ def restore(
     with progress_bar() as progress, as_usage_errors():
         document = open_document(data, options, name=name, progress=progress)
         options = document.select_channel(options)
-        has_details = report is not None or json is not None or options.gap is not None
+        has_gaps = bool(options.gap_markers) or options.notation not in ("auto", "plain")
+        has_details = report is not None or json is not None or has_gaps
         if "alternatives" not in given and has_details and options.channel == DEFAULTS.channel:
             options = replace(options, alternatives=REPORT_ALTERNATIVES)
         select, loaded = models.experts is None, None
@@ -132,7 +133,13 @@ def restore(
             raise typer.Exit(NOT_COVERED if restoration.not_covered else 0)
         unused = [notice.message for notice in restoration.notices if notice.kind == UNRELATED_READING]
         messages.print("\n".join([*unused, describe_undamaged(restoration, name, options)]), soft_wrap=True)
-        raise typer.Exit(0 if restoration.is_correction or options.channel != DEFAULTS.channel else NOTHING_TO_RESTORE)
+        is_default = options.channel == DEFAULTS.channel and not restoration.is_correction
+        if is_default:
+            with as_usage_errors():
+                channels = restorer.detect(document)
+            for line in describe_detection(document, channels):
+                messages.print(line, soft_wrap=True)
+        raise typer.Exit(NOTHING_TO_RESTORE if is_default else 0)
     encoding, written = restoration.encoding, restoration.encoded[1]
     if encoding != "utf-8":
         detected = " (detected)" if document.encoding_detected else ""

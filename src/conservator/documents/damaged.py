@@ -13,6 +13,7 @@ from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # written by software for a character that it cannot decode
 MOJIBAKE_MARK = MARK.encode().decode("latin-1")  # U+FFFD after another wrong decoding; it counts as a mark, too
+STRAY_ENCODING = "windows-1252"  # of invalid bytes in a text in UTF-8, usually copied from another file
 WARMUP_TEXT = f"A small document, in which a letter is l{MARK}st."  # restored by workers before their first task
 LOST = BYTES.mask
 # bytes: assumed length of a gap before its length is chosen; where a longer gap is valid UTF-8, four bytes are, because
@@ -44,7 +45,7 @@ class DamagedDocument:
         spans: (n, 2) half-open byte ranges of the markers in the input document.
         is_gap: (n,) True for a gap marker, False for a mark.
         mark: the text that stands for a lost byte.
-        gap: the text that stands for a span of unknown length, or None.
+        gap_texts: (g,) the text of each of the g gap markers.
         fixed: the indices of the markers with fixed text.
         length_probability: (g,) the probability of the chosen length of each of the g gaps; None before the lengths are
             chosen.
@@ -56,7 +57,7 @@ class DamagedDocument:
     spans: Ints
     is_gap: NDArray[np.bool_]
     mark: str
-    gap: str | None
+    gap_texts: tuple[str, ...] = ()
     fixed: tuple[int, ...] = ()
     length_probability: Floats | None = None
 
@@ -64,7 +65,7 @@ class DamagedDocument:
     def of_tokens(cls, tokens: NDArray[np.int16]) -> "DamagedDocument":
         """Return a document with lost bytes and no markers."""
         none = np.empty(0, dtype=np.int64)
-        return cls(tokens, none, none, np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=bool), MARK, None)
+        return cls(tokens, none, none, np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=bool), MARK)
 
     @property
     def lost(self) -> Ints:
@@ -186,6 +187,7 @@ class DamagedDocument:
                 "is invalid at this position",
                 Advice("encoding", "NAME", "selects another encoding"),
                 Advice("lost", "invalid", f"counts the {counted} as lost"),
+                *stray_advice(self.tokens[invalid].astype(np.uint8).tobytes(), counted),
             )
         return replace(self, tokens=np.where(invalid, np.int16(LOST), self.tokens))
 
@@ -207,11 +209,25 @@ class GapContext:
     continues_after: bool
 
 
+def stray_advice(data: bytes, counted: str) -> tuple[Advice, ...]:
+    """Return the advice to read invalid bytes as Windows-1252, if they are characters of it.
+
+    Args:
+        data: The invalid bytes.
+        counted: Their number, for the message.
+    """
+    try:
+        data.decode(STRAY_ENCODING)
+    except UnicodeDecodeError:
+        return ()
+    return (Advice("channel", "mojibake", f"reads the {counted} as {STRAY_ENCODING}"),)
+
+
 def read_damaged(
     document: str | bytes,
     *,
     mark: str = MARK,
-    gap: str | None = None,
+    gap: str | Sequence[str] | None = None,
     fixed: Sequence[FixedText] = (),
     pins: Sequence[Pin] = (),
     fixes_visible: bool = False,
@@ -221,7 +237,8 @@ def read_damaged(
     Args:
         document: text, or bytes.
         mark: the text that stands for one lost byte. With the default, ``MOJIBAKE_MARK`` counts as a mark, too.
-        gap: the text that stands for a lost span of unknown length; None if there are no such spans.
+        gap: the text that stands for a lost span of unknown length, or several such texts, of which the longest is
+            found first; None if there are no such spans.
         fixed: lost spans of the document, in order, with the text for each. Markers in this text are ordinary text. A
             span consists of marks, gap markers, bytes that are not valid UTF-8, and bytes of partly lost characters.
         pins: further spans with fixed text, of any content; a span or its text may be empty.
@@ -230,18 +247,19 @@ def read_damaged(
     Raises:
         OptionError: ``fixed`` covers visible text or a part of a marker, or its spans are not in order.
     """
-    if not mark or gap == "":
+    gaps = () if gap is None else (gap,) if isinstance(gap, str) else tuple(gap)
+    if not mark or "" in gaps:
         raise ConservatorError(f"the {'gap' if mark else 'mark'} is empty; it must have at least one character")
-    if gap == mark:
+    if mark in gaps:
         raise ConservatorError(f"the mark and the gap are both {mark!r}; they must differ")
-    mark_bytes, gap_bytes = encode(mark, "the mark"), encode(gap, "the gap") if gap is not None else None
+    mark_bytes, gap_bytes = encode(mark, "the mark"), {encode(marker, "the gap") for marker in gaps}
     data = encode(document, "the document") if isinstance(document, str) else bytes(document)
-    mojibake_bytes = MOJIBAKE_MARK.encode() if mark == MARK and gap != MOJIBAKE_MARK else None
-    alternatives = sorted(filter(None, (mark_bytes, gap_bytes, mojibake_bytes)), key=len, reverse=True)
+    mojibake_bytes = MOJIBAKE_MARK.encode() if mark == MARK and MOJIBAKE_MARK not in gaps else None
+    alternatives = sorted(filter(None, (mark_bytes, *gap_bytes, mojibake_bytes)), key=len, reverse=True)
     pattern = re.compile(b"|".join(map(re.escape, alternatives)))
     fixed_bytes = encode_fixed(fixed, len(data))
     if fixed_bytes:
-        without_fixed = read_damaged(data, mark=mark, gap=gap)
+        without_fixed = read_damaged(data, mark=mark, gap=gaps)
         if not fixes_visible:
             _check_lost(fixed_bytes, data, without_fixed)
         _check_markers(fixed_bytes, without_fixed)
@@ -255,7 +273,7 @@ def read_damaged(
         while index < len(fixed_bytes) and fixed_bytes[index][1] <= match.start():
             index += 1
         if index == len(fixed_bytes) or match.end() <= fixed_bytes[index][0]:
-            markers.append((*match.span(), match.group() == gap_bytes, None))
+            markers.append((*match.span(), match.group() in gap_bytes, None))
     markers.sort(key=lambda marker: marker[:2])
     spans = np.array([marker[:2] for marker in markers], dtype=np.int64).reshape(-1, 2)
     is_gap = np.array([marker[2] for marker in markers], dtype=bool)
@@ -277,7 +295,8 @@ def read_damaged(
         done = stop
     tokens = np.concatenate([*parts, visible[done:]])
     with_text = tuple(index for index, text in enumerate(texts) if text is not None)
-    return DamagedDocument(tokens, positions, lengths, spans, is_gap, mark, gap, with_text)
+    gap_texts = tuple(data[start:stop].decode() for start, stop in spans[is_gap].tolist())
+    return DamagedDocument(tokens, positions, lengths, spans, is_gap, mark, gap_texts, with_text)
 
 
 def encode_fixed(fixed: Sequence[FixedText], length: int) -> list[Pin]:

@@ -1,6 +1,7 @@
 """Symbols of a text for its alignment with other texts: characters, runs of whitespace, marks and gap markers."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,16 +31,16 @@ class SymbolText:
     edges: Ints
 
     @classmethod
-    def of(cls, data: bytes, mark: str, gap: str | None = None) -> "SymbolText":
+    def of(cls, data: bytes, mark: str, gaps: Sequence[str] = ()) -> "SymbolText":
         """Read the symbols of a text."""
         text = data.decode(errors="surrogateescape")
         marks = (mark, MOJIBAKE_MARK) if mark == MARK else (mark,)
-        markers = "|".join(re.escape(marker) for marker in (*([gap] if gap else []), *marks))
+        markers = "|".join(re.escape(marker) for marker in sorted((*gaps, *marks), key=len, reverse=True))
         parts: list[str] = []
         starts: list[Ints] = []
         done = 0
         for match in re.finditer(rf"{markers}|\s+", text):
-            symbol = " " if match[0].isspace() else GAP_SYMBOL if match[0] == gap else LOST_SYMBOL
+            symbol = " " if match[0].isspace() else GAP_SYMBOL if match[0] in gaps else LOST_SYMBOL
             parts += [text[done : match.start()], symbol]
             starts.append(np.arange(done, match.start() + 1))
             done = match.end()

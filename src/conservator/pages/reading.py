@@ -32,7 +32,7 @@ def detect_ocr_format(data: bytes) -> str | None:
     """Return ``hOCR``, ``ALTO``, ``PAGE`` or ``TSV``, by the start of a file; None for any other file."""
     if data.removeprefix(UTF8_BYTE_ORDER_MARK).startswith(HEADER.encode()):
         return "TSV"
-    name = FORMATS.get(_root_name(data).lower())
+    name = FORMATS.get(root_name(data).lower())
     return name if name != "hOCR" or HOCR_CLASS.search(_as_single_bytes(data)) else None
 
 
@@ -56,7 +56,7 @@ def read_pages(data: bytes, limits: FileLimits = DEFAULT_LIMITS) -> Transcript:
         return read_page_xml(data, read_xml(data, limits))
     if name == "hOCR":
         return read_hocr(data, _read_html_or_xml(data, limits))
-    root = _root_name(data)
+    root = root_name(data)
     if not root:
         raise ConservatorError(f"the file is not XML, HTML or a table of Tesseract; {ACCEPTED}")
     if root.lower() == "html":
@@ -82,7 +82,7 @@ def _as_single_bytes(data: bytes) -> bytes:
     return data.replace(b"\0", b"") if data.startswith(tuple(start for start, _ in UTF16_STARTS)) else data
 
 
-def _root_name(data: bytes) -> str:
+def root_name(data: bytes) -> str:
     """Return the name of the root element without its prefix; empty if there is none."""
     head, offset = _as_single_bytes(data[: 2 * HEAD_BYTES]), 0
     while (prolog := PROLOG.match(head, offset)) is not None:

@@ -73,11 +73,12 @@ def detect_channels(task: PipelineTask, stages: Mapping[str, Stage]) -> tuple[st
     rate = overwritten_rate(data)
     if rate:
         return (f"replacement:{rate:.2g}",)
-    marked = (MASK,) if has_markers(data, options) else ()
-    if MOJIBAKE in stages and Evidence.of(run(task, MOJIBAKE, stages[MOJIBAKE])).nats > 0:
-        return (MOJIBAKE, *marked)
-    if marked:
-        return marked
+    if MOJIBAKE in stages:
+        result = run(task, MOJIBAKE, stages[MOJIBAKE])
+        if Evidence.of(result).nats > 0:
+            return (MOJIBAKE, MASK) if has_markers(result.data, options) else (MOJIBAKE,)
+    if has_markers(data, options):
+        return (MASK,)
     sample = replace(task, document=replace(task.document, data=sample_lines(data), ocr_confidence=None))
     evidence = {name: Evidence.of(run(sample, name, stage)) for name, stage in stages.items() if name != MOJIBAKE}
     sufficient = [name for name, value in evidence.items() if value.is_sufficient(len(sample.document.data))]
@@ -91,7 +92,7 @@ def run(task: PipelineTask, channel: str, stage: Stage) -> Restoration:
 
 def has_markers(data: bytes, options: RestoreOptions) -> bool:
     """Return whether a document has marks or gap markers."""
-    return any(marker.encode() in data for marker in (options.mark, options.gap) if marker)
+    return any(marker.encode() in data for marker in options.markers)
 
 
 def sample_lines(data: bytes) -> bytes:

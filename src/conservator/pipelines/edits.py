@@ -92,9 +92,10 @@ def is_kept_mark(damaged: DamagedDocument, begin: int, tokens: Ints) -> bool:
 def find_placeholders(damaged: DamagedDocument, unfilled: Ints) -> dict[int, bytes]:
     """Return unfilled position -> the marker that is written there; nothing is written for its further positions."""
     placeholders, previous, previous_position = {}, -1, -2
+    gap_texts = dict(zip(damaged.gaps.tolist(), damaged.gap_texts, strict=True))
     for position, marker in zip(unfilled.tolist(), damaged.marker_of(unfilled).tolist(), strict=True):
         is_further = marker >= 0 and marker == previous and position == previous_position + 1
-        text = damaged.gap or "" if marker >= 0 and damaged.is_gap[marker] else damaged.mark
+        text = gap_texts.get(marker, damaged.mark)
         placeholders[position] = b"" if is_further else text.encode()
         previous, previous_position = marker, position
     return placeholders

@@ -44,7 +44,7 @@ def read_damage(task: PipelineTask) -> Damage:
     damaged = read_damaged(
         task.document.data,
         mark=options.mark,
-        gap=options.gap,
+        gap=options.gap_markers,
         fixed=task.fixed,
         pins=task.pins,
         fixes_visible=channel.may_overwrite,

@@ -129,7 +129,6 @@ def as_characters(damaged: DamagedDocument) -> CharacterText:
         damaged.spans[marks],
         damaged.is_gap[marks],
         damaged.mark,
-        damaged.gap,
     )
     return CharacterText(as_text, np.concatenate(widths[:-1]), damaged)
 

@@ -8,9 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.decoders.lacunae import Directions
 from conservator.documents import DamagedDocument, read_damaged, read_texts
 from conservator.experts import References, load_phrases, make_references
-from conservator.experts.char_ngram import REFERENCES, WORDS, CharNgramMixture, CharNgramModel, load_char_ngram_models
+from conservator.experts.char_ngram import (
+    REFERENCES,
+    WORDS,
+    CharNgramMixture,
+    CharNgramModel,
+    load_char_ngram_models,
+)
 from conservator.experts.word_ngram import WordCounts, count_word_ngrams
 from conservator.vocabularies import BYTES
 
@@ -78,6 +85,11 @@ class ReferenceTexts:
             texts = (f"{before} {word} " for word in words for before in CONTEXTS)
             models.append(CharNgramModel.of(WORDS, texts))
         return CharNgramMixture.of([*load_char_ngram_models(), *models]) if models else load_char_ngram_prior()
+
+    @cached_property
+    def lacuna_models(self) -> dict[tuple[str, ...], Directions]:
+        """Cache of the models for lacunae: languages -> the models of the references and of these languages."""
+        return {}
 
     @cached_property
     def word_index(self) -> References | None:

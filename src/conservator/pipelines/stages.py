@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS
+from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS, TYPING
 from conservator.channels import EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
@@ -27,12 +27,17 @@ from conservator.pipelines.lost_characters import detect_lost_characters, restor
 from conservator.pipelines.readings import merge_readings, select_readings
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
+from conservator.pipelines.visible_text.mojibake import restore_mojibake
+from conservator.pipelines.visible_text.typing import restore_typing
 from conservator.results import Notice, Restoration
 from conservator.results.notices import detected_notice, time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[str, Stage] = {}  # name of each of TEXT_CHANNELS -> its stage
+RESTORE_TEXT: dict[str, Stage] = {  # name of each of TEXT_CHANNELS -> its stage
+    MOJIBAKE: restore_mojibake,
+    TYPING: restore_typing,
+}
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
@@ -48,11 +53,13 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
     result: Restoration | None = None
     notices: tuple[Notice, ...] = ()
     if task.options.channel == AUTO:
-        with task.meter.stage("detecting"):
-            channels = detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
+        channels = detect(task)
         task = replace(task, options=replace(task.options, channel=",".join(channels)))
         notices = (detected_notice(channels),)
-    for channel in ordered_channels(task):
+    channels = ordered_channels(task)
+    if any(channel in TEXT_CHANNELS for channel in channels):
+        task = pin_fixed(task)
+    for channel in channels:
         options = replace(task.options, channel=channel)
         current = replace(task, options=options)
         try:
@@ -66,6 +73,12 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
             return add_time_limit(result, error.stage)
     assert result is not None  # there is at least one channel
     return replace(result, notices=(*notices, *result.notices))
+
+
+def detect(task: PipelineTask) -> tuple[str, ...]:
+    """Return the channels that damaged a document."""
+    with task.meter.stage("detecting"):
+        return detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
 
 
 def restore_readings(task: PipelineTask) -> Restoration:
@@ -85,16 +98,22 @@ def restore_readings(task: PipelineTask) -> Restoration:
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     """Return the channels of a task in the order of their restoration.
 
-    If all of them have errors in visible text only, marks and gaps are restored before those errors, but after
-    mojibake, because a mark in mojibake is a lost byte of a character that was decoded with another encoding.
+    If all of them have errors in visible text only, marks, gaps and lost invalid bytes are restored before those
+    errors, but after mojibake: a mark in mojibake is a lost byte of a character that was decoded with another encoding.
     """
     channels, options = split_channels(task.options.channel), task.options
-    markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
+    markers = [marker.encode() for marker in options.markers]
     are_text = all(channel in TEXT_CHANNELS for channel in channels)
-    if are_text and any(marker in task.document.data for marker in markers):
+    if are_text and (options.lost == "invalid" or any(marker in task.document.data for marker in markers)):
         first = int(channels[0] == MOJIBAKE)
         return (*channels[:first], DEFAULTS.channel, *channels[first:])
     return channels
+
+
+def pin_fixed(task: PipelineTask) -> PipelineTask:
+    """Return a task whose fixed texts may replace visible text."""
+    pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
+    return replace(task, fixed=(), pins=sorted(pins))
 
 
 def restore_channel(task: PipelineTask) -> Restoration:
@@ -109,8 +128,7 @@ def restore_channel(task: PipelineTask) -> Restoration:
     if edit_channel is None:
         stages = select_stages(task)
     else:  # any text may be wrong, so fixed texts may replace visible text
-        pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
-        task = replace(task, fixed=(), pins=sorted(pins))
+        task = pin_fixed(task)
         stages = select_ocr_stages(task, edit_channel)
     first, *others = stages
     result = first(task)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 from conservator.decoders import Candidate
 from conservator.experts import MemorySource
@@ -26,6 +27,7 @@ class Edit:
         byte_spans: Half-open range of the marker that each byte of ``data`` stands for; empty if that is ``span`` for
             all of them.
         is_fixed: Whether the user supplied the text.
+        markup: XML before and after the text, if it is written with markup.
     """
 
     span: tuple[int, int]
@@ -37,6 +39,7 @@ class Edit:
     placeholders: Mapping[int, bytes] = field(default_factory=dict)
     byte_spans: tuple[tuple[int, int], ...] = ()
     is_fixed: bool = False
+    markup: tuple[bytes, bytes] | None = None
 
     @property
     def text(self) -> str:
@@ -45,6 +48,9 @@ class Edit:
 
     def written(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes ``start`` to ``stop`` of ``data`` as they are written: markers where it is unfilled."""
+        if not self.placeholders and self.markup:
+            text = self.data[start:stop].decode(errors="replace")
+            return self.markup[0] + escape(text, quote=False).encode() + self.markup[1]
         if not self.placeholders:
             return self.data[start:stop]
         indices = range(len(self.data))[start:stop]

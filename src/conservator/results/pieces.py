@@ -163,10 +163,11 @@ def _filled(restoration: Restoration, edit: Edit, edited: Range, at: Range, refe
         guess = _bytes(restoration, first, last).decode()
         characters = _characters(first, guess)
         is_unfilled = bool(restoration.unfilled[first])
+        written = edit.written(first - edited[0], last - edited[0]).decode(errors="replace")
         pieces.append(
             Piece(
                 at=(first, last),
-                text=edit.written(first - edited[0], last - edited[0]).decode() if is_unfilled else guess,
+                text=written if is_unfilled or edit.markup else guess,
                 expert=_expert(restoration, first),
                 origin=origin,
                 unfilled=is_unfilled,

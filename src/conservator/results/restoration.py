@@ -62,6 +62,7 @@ class Restoration:
         cost: Network evaluations and seconds.
         precision: Name of a pretrained expert -> the number format of its arithmetic.
         encoding: Encoding that the document was read in.
+        notation: Editorial notation of the document, a value of the option ``notation``.
     """
 
     observed: bytes
@@ -84,6 +85,7 @@ class Restoration:
     cost: Cost
     precision: Mapping[str, str] = field(default_factory=dict)
     encoding: str = UTF8
+    notation: str = "plain"
 
     @property
     def out_of_domain(self) -> bool:
@@ -308,6 +310,8 @@ class Restoration:
         )
         inside = slice(start - first, stop - first)
         probability = float(self.confidence[start:stop].prod() * gap.length_probability)
+        if (start, stop) == (first, first + len(edit.data)):
+            probability, inside = edit.probability, slice(None)
         candidates = edit.alternatives or (Candidate(edit.data, probability),)
         return [(candidate.data[inside].decode(errors="replace"), candidate.probability) for candidate in candidates]
 

@@ -12,6 +12,7 @@ from conservator.results import Record
 from conservator.web.config import ServerConfig
 
 SURFACE = "web"
+Marker = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]  # text that stands for lost text
 MAX_NAME_CHARS = 200  # characters: length of the name of a file [safety limit]
 
 
@@ -103,18 +104,20 @@ def option_field(option: Option) -> tuple[Any, Any]:
     value_type: Any = Literal[option.choices] if option.choices else option.type
     if option.is_sequence:
         value_type = tuple[Annotated[str, Field(min_length=1, max_length=option.max_item_chars)], ...]
+    if option.is_repeatable:
+        value_type = Marker | tuple[Marker, ...]
     default = None if SURFACE in option.automatic else option.default
     shown_default = option.describe_default(SURFACE)
     description = option.help if shown_default == str(option.default) else f"{option.help} Default: {shown_default}."
     is_number = option.type in (int, float)
-    is_text = option.type is str and not option.choices
+    is_text = option.type is str and not option.choices and not option.is_repeatable
     field = Field(
         default,
         ge=option.min,
         gt=0 if option.is_positive else None,
         le=option.upper_bound(SURFACE) if is_number else None,
         min_length=1 if is_text else None,
-        max_length=None if is_number else option.limits.get(SURFACE),
+        max_length=None if is_number or option.is_repeatable else option.limits.get(SURFACE),
         pattern=option.web_pattern,
         description=description,
     )
@@ -248,7 +251,7 @@ class ReadRequest(BaseModel):
     name: str = Field("the document", max_length=MAX_NAME_CHARS, description="Name of the file, for error messages.")
     encoding: str | None = FIELDS["encoding"][1]
     mark: str = FIELDS["mark"][1]
-    gap: str | None = FIELDS["gap"][1]
+    gap: Marker | tuple[Marker, ...] | None = FIELDS["gap"][1]
 
 
 class WriteRequest(BaseModel):

@@ -11,6 +11,7 @@ from conservator.experts.char_ngram.trie import (
     BITS,
     CONFIG,
     EMPTY,
+    MAX_LOAD,
     ORDER,
     Trie,
     find_contexts,
@@ -89,6 +90,22 @@ class CharNgramMixture:
             np.append((1 - weight) * self.weights, weight * other.weights),
         )
         return replace(self, names=self.names + other.names, roots=roots, weights=weights)
+
+    def append(self, model: CharNgramModel, weight: float) -> "CharNgramMixture":
+        """Add a model, whose counts are copied into a copy of the trie, with the mean weight ``weight``."""
+        trie = self.trie
+        nodes, grams = int(trie.used[0] + model.trie.used[0]), int(trie.used[1] + model.trie.used[1])
+        trie = Trie._make(value if isinstance(value, int) else value.copy() for value in trie)
+        trie = trie._replace(order=max(trie.order, model.trie.order))
+        while max(nodes + 1, grams) > MAX_LOAD * min(map(len, (trie.context_keys, trie.gram_keys, trie.totals))):
+            trie = trie.double_capacity()
+        root = int(trie.used[0])
+        trie.used[0] += 1
+        copy_trie(model.trie, trie, root)
+        weights = np.append((1 - weight) * self.weights, weight)
+        return replace(
+            self, names=(*self.names, model.name), trie=trie, roots=np.append(self.roots, root), weights=weights
+        )
 
     @cached_property
     def alphabet(self) -> str:

@@ -20,7 +20,12 @@ from conservator.arrays import Floats, Ints
 from conservator.channels.character_mask import FURTHER
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.word_ngram.alphabet import Alphabet, list_characters
-from conservator.experts.word_ngram.counts import HIDDEN_BYTE, Dictionary, WordCounts, tokenize
+from conservator.experts.word_ngram.counts import (
+    HIDDEN_BYTE,
+    Dictionary,
+    WordCounts,
+    tokenize,
+)
 from conservator.experts.word_ngram.expert import CONFIG, ContextScorer, DamagedWord, WordExpert
 from conservator.experts.word_ngram.lists import identify_languages, is_word
 from conservator.vocabularies import BYTES
@@ -59,7 +64,14 @@ class CodedWords:
         tokens = tokenize(codes, coded_counts.ids, new_ids)
         coded_lists = tuple((alphabet.encode_list(name), probability) for name, probability in languages.items())
         expert = WordExpert(
-            coded_counts, len(codes), tokens, tokens.tables(), new_ids, Dictionary(new_ids), coded_lists, spec
+            coded_counts,
+            np.frombuffer(codes, dtype=np.uint8),
+            tokens,
+            tokens.tables(),
+            new_ids,
+            Dictionary(new_ids),
+            coded_lists,
+            spec,
         )
         return cls(alphabet, expert, codes)
 
@@ -88,7 +100,7 @@ class CodedWords:
             start: first character of the window.
             positions: (n,) hidden characters of the window.
         """
-        scorer = ContextScorer(self.expert, codes, self.expert.hidden_tables(codes == HIDDEN_BYTE, start))
+        scorer = ContextScorer(self.expert, codes, self.expert.hidden_tables(codes == HIDDEN_BYTE, start), start)
         probs = np.empty((len(positions), BYTES.size))
         words = np.searchsorted(scorer.begins, positions, side="right") - 1
         for word in np.unique(words).tolist():

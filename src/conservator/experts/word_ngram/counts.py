@@ -146,7 +146,7 @@ def count_word_ngrams(texts: Iterable[bytes]) -> WordCounts:
     for text in texts:
         parts.append(tokenize(text, ids, new_ids=ids).ids)
         parts.append(np.array([-1]))
-        separators += count_separators(text)
+        separators += count_separators(np.frombuffer(text, dtype=np.uint8))
     all_ids = np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
     tables = Tokens(all_ids, all_ids, all_ids).tables()
     return WordCounts(ids, tables, separators, int(tables.unigrams.counts.sum()))
@@ -168,13 +168,24 @@ def tokenize(text: bytes, ids: Mapping[bytes, int], new_ids: dict[bytes, int] | 
     return Tokens(*(np.array(values, dtype=np.int64) for values in (token_ids, begins, ends)))
 
 
-def count_separators(text: bytes) -> Floats:
-    """Count the bytes outside of words: (2, 2, V), by whether a letter is before (first axis) and after each byte."""
-    data = np.frombuffer(text, dtype=np.uint8)
+def count_separators(data: Bytes) -> Floats:
+    """Count the bytes outside of words: (2, 2, V), by whether a letter is before (first axis) and after each byte.
+
+    Bytes beside hidden bytes are not counted.
+    """
     letter = is_letter(data)
     before, after = np.pad(letter, (1, 0))[:-1], np.pad(letter, (0, 1))[1:]
     keys = (before * 2 + after) * BYTES.size + data.astype(np.int64)
-    return np.bincount(keys[~letter], minlength=4 * BYTES.size).reshape(2, 2, BYTES.size).astype(np.float64)
+    is_hidden = data == HIDDEN_BYTE
+    near_hidden = is_hidden | np.pad(is_hidden, (1, 0))[:-1] | np.pad(is_hidden, (0, 1))[1:]
+    counts = np.bincount(keys[~letter & ~near_hidden], minlength=4 * BYTES.size)
+    return counts.reshape(2, 2, BYTES.size).astype(np.float64)
+
+
+def count_line_ends(data: Bytes) -> Floats:
+    """Count the visible bytes outside of words before line ends that are not blank lines: (V,)."""
+    last = data[:-1][(data[1:] == ord("\n")) & (data[:-1] != ord("\n")) & (data[:-1] != HIDDEN_BYTE)]
+    return np.bincount(last[~is_letter(last)], minlength=BYTES.size).astype(np.float64)
 
 
 def is_letter(data: Bytes) -> NDArray[np.bool_]:

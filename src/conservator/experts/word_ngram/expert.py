@@ -16,7 +16,7 @@ import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -38,7 +38,10 @@ from conservator.experts.word_ngram.counts import (
     NgramTables,
     Tokens,
     WordCounts,
+    count_line_ends,
+    count_separators,
     count_word_ngrams,
+    is_letter,
     tokenize,
 )
 from conservator.experts.word_ngram.lists import WordList, identify_languages, load_word_list
@@ -55,6 +58,9 @@ class WordNgramConfig:
     trigram_strength: float = 300.0
     # counts: Dirichlet strength of the backoff from bigrams [LOG: illegible-letters-in-early-plays]
     bigram_strength: float = 1500.0
+    # words: weight of the lists and references beside the separators of the document [untuned]
+    edge_strength: float = 300.0
+    line_end_strength: float = 5.0  # lines: weight of LINE_END_PROBS beside the line ends of the document [untuned]
     list_strength: float = 50_000.0  # counts: weight of the word lists of the languages [untuned]
     unseen_count: float = 1.0  # counts: pseudo-count of a visible word that was not counted [untuned]
     unseen_prob: float = 0.005  # probability: a word is unseen and has a certain length [untuned]
@@ -69,6 +75,10 @@ class WordNgramConfig:
 CONFIG = WordNgramConfig()
 # weight, logit: prior means of the gate, and the standard deviation of their shift [LOG: word-expert]
 GATE_PRIOR = GatePrior(others_uncertain=(0.7, 0.08), others_confident=(0.35, 0.08), shift_std=0.3)
+LINE_END = ord("\n")
+CONTEXT_BYTES = 2  # bytes: on either side of a byte, which decide how ``count_separators`` counts it [definition]
+# probability: of a separator before a line end, in running text [untuned]
+LINE_END_PROBS = {".": 0.75, ":": 0.06, "?": 0.04, ")": 0.04, "!": 0.03, '"': 0.03, ",": 0.02, ";": 0.02, " ": 0.01}
 SPEC = ExpertSpec("words", BYTES, gate_prior=GATE_PRIOR)
 NO_COUNTS = count_word_ngrams([])
 
@@ -108,7 +118,7 @@ class WordModel:
         languages = identify_languages(text.tobytes()) if self.lists else {}
         return WordExpert(
             self.counts,
-            len(text),
+            text,
             tokens,
             tokens.tables(),
             new_ids,
@@ -124,7 +134,7 @@ class WordExpert:
 
     Attributes:
         reference_counts: word counts of the references.
-        length: length of the document in bytes.
+        text: (L,) bytes of the document, HIDDEN_BYTE at lost bytes.
         tokens: tokens of the document.
         document_tables: n-gram counts of the document.
         new_ids: words that occur only in the document -> their ids.
@@ -134,7 +144,7 @@ class WordExpert:
     """
 
     reference_counts: WordCounts
-    length: int
+    text: Bytes
     tokens: Tokens
     document_tables: NgramTables
     new_ids: dict[bytes, int]
@@ -151,7 +161,7 @@ class WordExpert:
         row_of, positions = at[0].numpy(), at[1].numpy()
         for row in np.unique(row_of).tolist():
             data = np.where(hidden[row], HIDDEN_BYTE, context.tokens[row].numpy()).astype(np.uint8)
-            scorer = ContextScorer(self, data, self.hidden_tables(hidden[row], int(starts[row])))
+            scorer = ContextScorer(self, data, self.hidden_tables(hidden[row], int(starts[row])), int(starts[row]))
             requested = np.flatnonzero(row_of == row)
             words = np.searchsorted(scorer.begins, positions[requested], side="right") - 1
             for word in np.unique(words).tolist():
@@ -165,6 +175,33 @@ class WordExpert:
         """The n-gram counts of the document as key -> count, for each order."""
         return [table.as_dict() for table in self.document_tables]
 
+    @property
+    def length(self) -> int:
+        """L, the number of bytes."""
+        return len(self.text)
+
+    @cached_property
+    def separators(self) -> Floats:
+        """(2, 2, V) counts of the separators of the document, as in ``count_separators``."""
+        return count_separators(self.text)
+
+    @cached_property
+    def line_ends(self) -> Floats:
+        """(V,) counts of the separators before the line ends of the document."""
+        return count_line_ends(self.text)
+
+    def visible_separators(self, data: Bytes, start: int) -> tuple[Floats, Floats]:
+        """Return ``separators`` and ``line_ends`` without the bytes that a window (l,) at ``start`` hides."""
+        first, stop = max(0, start - CONTEXT_BYTES), min(self.length, start + len(data) + CONTEXT_BYTES)
+        visible = self.text[first:stop]
+        masked = visible.copy()
+        window = masked[start - first : start - first + len(data)]
+        window[data[: len(window)] == HIDDEN_BYTE] = HIDDEN_BYTE
+        return (
+            self.separators - count_separators(visible) + count_separators(masked),
+            self.line_ends - count_line_ends(visible) + count_line_ends(masked),
+        )
+
     def hidden_tables(self, hidden: NDArray[np.bool_], start: int) -> NgramTables:
         """Count the n-grams of the document that the hidden bytes (l,) of a window at ``start`` may change."""
         flags = np.zeros(self.length, dtype=bool)
@@ -173,12 +210,21 @@ class WordExpert:
         return self.tokens.tables(np.concatenate([[0], np.cumsum(flags)]))
 
 
+@cache
+def line_end_prior() -> Floats:
+    """Return LINE_END_PROBS as (V,)."""
+    probs = np.zeros(BYTES.size)
+    probs[[ord(character) for character in LINE_END_PROBS]] = list(LINE_END_PROBS.values())
+    return probs
+
+
 class ContextScorer:
     """Scores words in a window, some of whose words are damaged."""
 
-    def __init__(self, expert: WordExpert, data: Bytes, hidden: NgramTables) -> None:
-        """Tokenize the window ``data`` (l,); the n-grams ``hidden`` are subtracted from the counts."""
+    def __init__(self, expert: WordExpert, data: Bytes, hidden: NgramTables, start: int) -> None:
+        """Tokenize the window ``data`` (l,) at ``start``; the n-grams ``hidden`` are subtracted from the counts."""
         self.expert, self.reference_counts, self.data, self.hidden = expert, expert.reference_counts, data, hidden
+        self.start = start
         self.ids = ChainMap(expert.new_ids, expert.reference_counts.ids)
         self.token_ids, self.begins, self.ends = tokenize(data.tobytes(), self.ids)
         document_total = float(expert.document_tables.unigrams.counts.sum() - hidden.unigrams.counts.sum())
@@ -191,6 +237,40 @@ class ContextScorer:
             (probability * word_list.separators for word_list, probability in expert.lists), np.zeros(1)
         )
         self.separators /= max(1.0, self.reference_counts.total + self.list_strength)
+        document_separators, line_ends = expert.visible_separators(data, start)
+        words = document_separators[1].sum()  # nearly every word is followed by one of these separators
+        edge = document_separators + CONFIG.edge_strength * self.separators + 1e-3
+        self.edge_separators = edge / (words + CONFIG.edge_strength)
+        self.line_ends = line_ends + CONFIG.line_end_strength * line_end_prior()
+        self.line_ends /= self.line_ends.sum()
+
+    def edge_factors(self, begin: int, end: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the factors of the visible separators before and after the token from ``begin`` to ``end``.
+
+        With S the frequencies of ``count_separators`` per word, a separator c after the token has
+
+            S[1, a, c] after a word,   S[0, a, c] / sum(S[0]) after a separator
+
+        where a states whether a letter follows, and accordingly before the token.
+
+        Returns:
+            The factors if the token begins with a separator or with a word, and if it ends with one or the other.
+        """
+        edge, data = self.edge_separators, self.data
+        between = edge[0].sum()
+        before = after = (1.0, 1.0)
+        if begin > 0 and data[begin - 1] != HIDDEN_BYTE:
+            row = edge[int(begin > 1 and bool(is_letter(data[begin - 2 : begin - 1])[0])), :, data[begin - 1]]
+            before = (float(row[0] / between), float(row[1]))
+        if end < len(data) or self.ends_line(end):
+            byte = int(data[end]) if end < len(data) else LINE_END
+            letter_follows = end + 1 < len(data) and bool(is_letter(data[end + 1 : end + 2])[0])
+            after = (float(edge[0, int(letter_follows), byte] / between), float(edge[1, int(letter_follows), byte]))
+        return before, after
+
+    def ends_line(self, end: int) -> bool:
+        """Return whether a line or the document ends at a position of the window."""
+        return bool(self.data[end] == LINE_END) if end < len(self.data) else self.start + end >= self.expert.length
 
     def token_id(self, token: int) -> int:
         """Return the id of a token of the window; -1 if it has none, or if it is outside of the window."""
@@ -276,22 +356,25 @@ class DamagedWord:
         The letters of segments with a negligible posterior probability are ignored.
         """
         count, separators = len(self.hidden), self.scorer.separators
+        before_factor, after_factor = self.scorer.edge_factors(self.begin, self.end)
         segments = {(i, j): self.segment(i, j) for i in range(count + 1) for j in range(i, count + 1)}
         size = {key: int(len(segment.pattern) > 0) for key, segment in segments.items()}
         mass = separators.sum(axis=-1).tolist()
         alpha: dict[tuple[int, int], float] = {}
         for i, j in segments:  # in the order of i
             ends = [(h, i - 1) for h in range(i)]
-            before = sum(alpha[left] * mass[size[left]][size[i, j]] for left in ends) if i else 1.0
+            before = (
+                sum(alpha[left] * mass[size[left]][size[i, j]] for left in ends) if i else before_factor[size[i, j]]
+            )
             alpha[i, j] = before * segments[i, j].score
         beta: dict[tuple[int, int], float] = {}
         for i, j in reversed(segments):
             starts = [(j + 1, end) for end in range(j + 1, count + 1)]
             after = (mass[size[i, j]][size[right]] * segments[right].score * beta[right] for right in starts)
-            beta[i, j] = sum(after) if j < count else 1.0
+            beta[i, j] = sum(after) if j < count else after_factor[size[i, j]]
         marginals = np.full((count, BYTES.size), np.finfo(np.float64).tiny)
         separator_weights = np.zeros((count, 2, 2))
-        min_weight = CONFIG.min_segment_prob * sum(alpha[i, count] for i in range(count + 1))
+        min_weight = CONFIG.min_segment_prob * sum(alpha[i, count] * beta[i, count] for i in range(count + 1))
         for (i, j), segment in segments.items():
             weight = alpha[i, j] * beta[i, j]
             if j > i and weight > min_weight:
@@ -299,6 +382,9 @@ class DamagedWord:
             for right in ((j + 1, end) for end in range(j + 1, count + 1)) if j < count else ():
                 weight = alpha[i, j] * segments[right].score * beta[right]
                 separator_weights[j, size[i, j], size[right]] += weight
+        if self.hidden[-1] == len(self.pattern) - 1 and self.scorer.ends_line(self.end):
+            marginals[-1] += separator_weights[-1, :, 0] @ separators[:, 0].sum(axis=-1) * self.scorer.line_ends
+            separator_weights[-1, :, 0] = 0.0
         marginals += separator_weights.reshape(count, -1) @ separators.reshape(-1, BYTES.size)
         return marginals
 

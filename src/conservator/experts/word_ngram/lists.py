@@ -23,6 +23,7 @@ from conservator.experts.word_ngram.counts import (
 from conservator.vocabularies import BYTES
 
 FOLDER = Path(__file__).parent / "languages"  # written by conservator.training.word_lists
+ENGLISH = "en"
 COMMON = "common"  # file with the most frequent words of all languages
 
 
@@ -35,6 +36,9 @@ class WordListConfig:
     unlisted_frequency: float = 2e-5  # probability: of a word that is not frequent, in every language [untuned]
     max_words: int = 400  # words: evenly spaced sample of a text [untuned]
     min_ratio: float = 0.02  # ratio: languages with a lower probability relative to the best are dropped [untuned]
+    few_words: int = 30  # words: in a shorter text, the words of whole lists also count [untuned]
+    rare_frequency: float = 1e-6  # probability: of a word that is in no list, in every language [untuned]
+    few_nats: float = 8.0  # nats: languages whose frequent words are this far below the best are dropped [untuned]
     min_evidence: float = 6.0  # nats: with less evidence, no language is identified [untuned]
 
 
@@ -97,7 +101,7 @@ def count_words(texts: Iterable[bytes], min_documents: int) -> tuple[Counter[byt
         words = Counter(match[0] for match in WORD.finditer(text) if is_word(match[0]))
         counts.update(words)
         documents.update(words.keys())
-        separators += count_separators(text)
+        separators += count_separators(np.frombuffer(text, dtype=np.uint8))
     return Counter({word: count for word, count in counts.items() if documents[word] >= min_documents}), separators
 
 
@@ -130,6 +134,11 @@ def load_word_list(language: str) -> WordList:
     return read_word_list((FOLDER / f"{language}.gz").read_bytes())
 
 
+def list_names() -> list[str]:
+    """Return the languages of the shipped word lists."""
+    return sorted(path.stem for path in FOLDER.glob("*.gz") if path.stem != COMMON)
+
+
 @cache
 def load_common_words() -> dict[bytes, dict[str, float]]:
     """Load the most frequent words: word -> language -> relative frequency. The result is cached for the process."""
@@ -140,25 +149,40 @@ def load_common_words() -> dict[bytes, dict[str, float]]:
     return words
 
 
-def identify_languages(text: bytes) -> dict[str, float]:
+def identify_languages(text: bytes, min_evidence: float | None = None) -> dict[str, float]:
     """Compute the posterior probabilities of the languages of a text; empty if no language is identified.
 
     With f the frequencies of the most frequent words and e that of all other words,
 
         p(k | text) proportional to  prod over words of  (f_k(word) + e) / e
 
+    In a short text, the words of whole lists count, too, and words with a lost byte by the words that match: those of
+    the languages whose frequent words are not much less probable than the best, and of English.
+
     Args:
         text: The text, with HIDDEN_BYTE at lost bytes. Words with lost bytes are ignored.
+        min_evidence: Minimum score of the best language, in nats; by default that of the configuration.
     """
     common, hidden = load_common_words(), bytes([HIDDEN_BYTE])
-    words = [word for word in (match[0] for match in WORD.finditer(text)) if hidden not in word and is_word(word)]
+    tokens = [match[0] for match in WORD.finditer(text)]
+    words = [word for word in tokens if hidden not in word and is_word(word)]
     words = words[:: max(1, len(words) // CONFIG.max_words)]
     scores: defaultdict[str, float] = defaultdict(float)
     for word in words:
         for language, frequency in common.get(word.lower(), {}).items():
             scores[language] += math.log1p(frequency / CONFIG.unlisted_frequency)
+    if 0 < len(words) <= CONFIG.few_words:
+        best = max(scores.values(), default=0.0)
+        likely = {language: score for language, score in scores.items() if score >= best - CONFIG.few_nats}
+        scores = defaultdict(float, {ENGLISH: 0.0, **likely})
+        for language in scores:
+            rare = (word for word in words if language not in common.get(word.lower(), {}))
+            probs = load_word_list(language).probs
+            scores[language] += sum(math.log1p(probs.get(word, 0.0) / CONFIG.rare_frequency) for word in rare)
+            matches = (load_word_list(language).match(word) for word in tokens if word.count(hidden) == 1)
+            scores[language] += sum(math.log1p(match.total / CONFIG.rare_frequency) for match in matches if match)
     best = max(scores.values(), default=0.0)
-    if best < CONFIG.min_evidence:
+    if best < (CONFIG.min_evidence if min_evidence is None else min_evidence):
         return {}
     ratios = {language: math.exp(score - best) for language, score in scores.items()}
     selected = {language: ratio for language, ratio in ratios.items() if ratio >= CONFIG.min_ratio}

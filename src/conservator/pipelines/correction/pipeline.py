@@ -76,7 +76,7 @@ def protect(
         bytes.
     """
     starts = np.array(byte_offsets(text, INVALID_BYTES))
-    markers = [re.escape(options.gap)] if options.gap else []
+    markers = [re.escape(marker) for marker in sorted(options.gap_markers, key=len, reverse=True)]
     markers += [re.escape(options.mark), f"[{INVALID}]"] if has_byte_marks else []
     ranges = [match.span() for match in re.finditer("|".join(markers), text)] if markers else []
     for start, stop, data in sorted(pins):

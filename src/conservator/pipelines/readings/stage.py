@@ -23,11 +23,11 @@ MIN_PROB = 1e-12  # probability: lower bound before a logarithm [numerical]
 def select_readings(task: PipelineTask) -> tuple[list[Document], Notices]:
     """Return the readings of the text of the document, and notices about those of other texts."""
     options = task.options
-    base = SymbolText.of(task.document.data, options.mark, options.gap).symbols
+    base = SymbolText.of(task.document.data, options.mark, options.gap_markers).symbols
     selected: list[Document] = []
     notices: Notices = ()
     for reading in task.readings:
-        if is_same_text(base, SymbolText.of(reading.data, options.mark, options.gap).symbols):
+        if is_same_text(base, SymbolText.of(reading.data, options.mark, options.gap_markers).symbols):
             selected.append(reading)
         else:
             notices += unrelated_reading_notice(reading.name)
@@ -38,7 +38,7 @@ def merge_readings(task: PipelineTask) -> Restoration:
     """Merge the additional readings of a document into it, the base, which determines the format."""
     options = task.options
     base, *others = (
-        SymbolText.of(document.data, options.mark, options.gap) for document in (task.document, *task.readings)
+        SymbolText.of(document.data, options.mark, options.gap_markers) for document in (task.document, *task.readings)
     )
     readings = sorted(other.symbols for other in others)  # their order has no effect
     texts = [re.sub(r"\s+", " ", text) for _, text in task.references.texts]
@@ -53,7 +53,15 @@ def merge_readings(task: PipelineTask) -> Restoration:
                 scores[candidate.data] = max(score, scores.get(candidate.data, -inf))
             yield Proposal(start, stop, scores, fills_marker=bool(LOST_SYMBOLS.search(item.slot.observed)))
 
-    channel = TextChannel(READINGS, propose, (READINGS,), calibrate=calibrate, fills_markers=True)
+    channel = TextChannel(
+        READINGS,
+        propose,
+        (READINGS,),
+        calibrate=calibrate,
+        errors="surrogateescape",
+        changes_marks=True,
+        changes_gaps=True,
+    )
     return correct_visible_text(task, channel)
 
 

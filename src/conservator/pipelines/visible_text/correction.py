@@ -20,9 +20,10 @@ from conservator.arrays import Floats
 from conservator.decoders import Candidate
 from conservator.decoders.rescoring import Slot, choose_listed
 from conservator.documents import encode_fixed
+from conservator.documents.damaged import stray_advice
+from conservator.documents.encoding import INVALID_UTF8
 from conservator.errors import Advice, ConservatorError
 from conservator.experts import OutOfTimeError
-from conservator.options import RestoreOptions
 from conservator.pipelines.candidate_scores import candidate_rescorer
 from conservator.pipelines.corrected_text import build_correction
 from conservator.pipelines.rescoring import precision_by_name
@@ -64,7 +65,9 @@ class TextChannel:
         weight: Weight of language models, where the scores of the candidates have 1.
         calibrate: From the posterior probability of an edit to the probability that it is correct.
         notices: Statements about the result.
-        fills_markers: Whether its candidates replace marks, gap markers and invalid bytes, too.
+        errors: Error handler with which the document is decoded, as of ``bytes.decode``.
+        changes_marks: Whether marks may change.
+        changes_gaps: Whether gap markers may change.
     """
 
     name: str
@@ -73,16 +76,19 @@ class TextChannel:
     weight: float = 1.0
     calibrate: Callable[[float], float] = float
     notices: tuple[Notice, ...] = ()
-    fills_markers: bool = False
+    errors: str = "strict"
+    changes_marks: bool = False
+    changes_gaps: bool = False
 
 
 def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoration:
     """Correct the visible text of a document; markers, pins and fixed texts stay."""
     document, options = task.document, task.options
-    text = document.data.decode(errors="surrogateescape") if channel.fills_markers else decode(document.data)
+    text = decode(document.data, channel.errors)
     fixed = [*task.pins, *encode_fixed(task.fixed, len(document.data))]
-    markers = [] if channel.fills_markers else marker_ranges(document.data, options)
-    protected = sorted([*((start, stop) for start, stop, _ in fixed), *markers])
+    markers = [] if channel.changes_marks else [options.mark]
+    markers += [] if channel.changes_gaps else options.gap_markers
+    protected = sorted([*((start, stop) for start, stop, _ in fixed), *marker_ranges(document.data, markers)])
     edits = [Edit((start, stop), data, 1.0, is_fixed=True) for start, stop, data in fixed]
     out_of_time, rescorer = None, None
     with task.meter.measure() as spent:
@@ -92,7 +98,7 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
         slots = [Slot(proposal.start, proposal.stop, prune(proposal.scores)) for proposal in proposals]
         posteriors = choose_listed(document.data, slots).posteriors
         if rescorer is not None:
-            uncertain = [index for index, slot in enumerate(slots) if len(slot.candidates) > 1]
+            uncertain = [index for index, slot in enumerate(slots) if is_uncertain(slot)]
             try:
                 with task.meter.stage("rescoring"):
                     rescored = rescorer.choose(
@@ -121,26 +127,32 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
     )
 
 
-def decode(data: bytes) -> str:
+def decode(data: bytes, errors: str = "strict") -> str:
     """Return a document as text.
+
+    Args:
+        data: The document.
+        errors: Error handler, as of ``bytes.decode``.
 
     Raises:
         ConservatorError: the document has invalid bytes.
     """
     try:
-        return data.decode()
+        return data.decode(errors=errors)
     except UnicodeDecodeError as error:
+        invalid = "".join(INVALID_UTF8.findall(data.decode(errors="surrogateescape")))
         raise ConservatorError(
             f"the correction of visible text needs valid UTF-8, but byte {error.start} of the document is invalid",
             Advice("lost", "invalid", "counts the invalid bytes as lost"),
+            *stray_advice(invalid.encode(errors="surrogateescape"), "invalid bytes"),
         ) from error
 
 
-def marker_ranges(data: bytes, options: RestoreOptions) -> list[tuple[int, int]]:
+def marker_ranges(data: bytes, markers: Iterable[str]) -> list[tuple[int, int]]:
     """Return the byte ranges of marks and gap markers."""
     ranges: list[tuple[int, int]] = []
-    for marker in (options.mark, options.gap):
-        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)] if marker else []
+    for marker in markers:
+        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)]
     return ranges
 
 
@@ -162,6 +174,12 @@ def prune(scores: Mapping[bytes, float]) -> Mapping[bytes, float]:
     """Return the candidates near the best one; the first one, the observed text, always stays."""
     limit = max(scores.values()) - RESCORED_NATS
     return {data: score for number, (data, score) in enumerate(scores.items()) if not number or score >= limit}
+
+
+def is_uncertain(slot: Slot) -> bool:
+    """Return whether several candidates are near the best one."""
+    scores = sorted(slot.candidates.values())
+    return len(scores) > 1 and scores[-1] - scores[-2] <= RESCORED_NATS
 
 
 def make_edit(
