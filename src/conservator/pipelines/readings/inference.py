@@ -19,7 +19,7 @@ from conservator.documents import LOST_SYMBOLS, SymbolText
 from conservator.experts import Meter
 from conservator.experts.char_ngram import CharNgramModel
 from conservator.experts.word_ngram import identify_languages
-from conservator.pipelines.readings.prior import CONTEXT_CHARS, TextPrior, load_spelling_model, make_priors
+from conservator.pipelines.readings.prior import CONTEXT_CHARS, TextPrior, make_priors
 from conservator.pipelines.readings.slots import ReadingSlot, SlotCandidate, make_slots, search, split_columns
 
 ErrorCounts = dict[ErrorEvent, float]  # event -> its expected number
@@ -30,6 +30,7 @@ class MergeConfig:
     """Parameters of the inference."""
 
     iterations: int = 5  # count: iterations of expectation maximisation [untuned]
+    prior_iterations: int = 2  # count: iterations that count the prior; the text changes little after them [untuned]
     folds: int = 5  # count: parts of the text that the prior of each slot excludes, or not [untuned]
     block_chars: int = 80  # characters: shortest chunk of the text in one fold [untuned]
     document_weight: float = 0.5  # probability: weight of the model of the text in the prior [untuned]
@@ -57,20 +58,20 @@ class MergedSlot:
 class MergedText:
     """The slots of a text with several readings, and the current text of each."""
 
-    def __init__(self, base: SymbolText, others: Sequence[str], models: Sequence[CharNgramModel] = ()) -> None:
+    def __init__(self, base: SymbolText, others: Sequence[str], references: Sequence[CharNgramModel] = ()) -> None:
         """Align the readings.
 
         Args:
             base: The first reading.
             others: The symbols of the additional readings.
-            models: Character n-gram models of references.
+            references: Character n-gram models of references.
         """
         segments = list(split_columns(align_readings(base.symbols, others)))
         self.base, self.count = base, 1 + len(others)
         self.slots = make_slots(base, segments)
         self.agreed = self.count_agreed()
         self.current = [slot.observed for slot in self.slots]
-        self.texts, self.references = [base.symbols, *others], models
+        self.texts, self.references = [base.symbols, *others], references
         self.blocks = list(self.find_blocks())
 
     def count_agreed(self) -> ErrorCounts:
@@ -120,13 +121,14 @@ class MergedText:
         if not self.slots:
             return []
         languages = identify_languages("\n".join(self.texts).encode(errors="replace"))
-        models = [*(load_spelling_model(name) for name in languages), *self.references]
         errors = [ReadingErrors(counts) for counts in self.initial_counts()]
         versions = [["\n"] * len(self.slots)]  # agreement
         versions += [[slot.text_of(reading) for slot in self.slots] for reading in range(self.count)]
         merged: list[MergedSlot] = []
-        for _ in range(CONFIG.iterations):
-            priors = make_priors(self.folds(versions), models, CONFIG.document_weight)
+        priors: list[TextPrior] = []
+        for iteration in range(CONFIG.iterations):
+            if iteration < CONFIG.prior_iterations:
+                priors = make_priors(self.folds(versions), tuple(languages), self.references, CONFIG.document_weight)
             merged = [
                 self.infer_slot(index, errors, priors[self.fold_of(slot)])
                 for index, slot in meter.steps(list(enumerate(self.slots)))

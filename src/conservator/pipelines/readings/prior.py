@@ -6,16 +6,25 @@ the texts of all other folds. Otherwise each reading would be evidence for its o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
 from conservator.documents import LOST_SYMBOLS
-from conservator.experts.char_ngram import ORDER, CharNgramMixture, CharNgramModel
+from conservator.experts.char_ngram import (
+    ORDER,
+    CharNgramMixture,
+    CharNgramModel,
+    Trie,
+    code_points,
+    load_char_ngram_models,
+)
 from conservator.experts.word_ngram import load_word_list
 
 DOCUMENT = "document"  # name of the model of the text itself
 CONTEXT_CHARS = ORDER - 1  # characters: context on either side of a slot [definition]
+PUNCTUATION_MODEL = "prose"  # word lists have no punctuation, so its English text is used in all languages
 DIGITS = str.maketrans("123456789", "0" * 9)  # all digits are equally probable
 
 
@@ -45,25 +54,51 @@ class TextPrior:
         return self.scores[key]
 
 
+def join_models(folds: int, languages: Sequence[str], references: Sequence[CharNgramModel] = ()) -> CharNgramMixture:
+    """Join an empty model of each fold, English prose, and the models of languages and of references."""
+    empty = [CharNgramModel(DOCUMENT, Trie.empty()) for _ in range(folds)]
+    general = [model for model in load_char_ngram_models() if model.name == PUNCTUATION_MODEL]
+    return CharNgramMixture.of([*empty, *general, *(load_spelling_model(name) for name in languages), *references])
+
+
+@lru_cache(maxsize=1)
+def join_language_models(folds: int, languages: tuple[str, ...]) -> CharNgramMixture:
+    """Join models without references; the last result is kept, because it takes a second."""
+    return join_models(folds, languages)
+
+
 def make_priors(
-    folds: Sequence[Sequence[str]], models: Sequence[CharNgramModel], document_weight: float
+    folds: Sequence[Sequence[str]],
+    languages: Sequence[str],
+    references: Sequence[CharNgramModel],
+    document_weight: float,
 ) -> list[TextPrior]:
     """Return the prior of each fold.
 
     Args:
         folds: The texts of each fold.
-        models: Models of all folds, in addition to that of the text.
+        languages: Languages of the text.
+        references: Models of references.
         document_weight: Weight of the model of the text; the others have equal weights.
     """
+    if references:
+        mixture = join_models(len(folds), languages, references)
+    else:
+        mixture = join_language_models(len(folds), tuple(languages))
+    trie = copy_trie(mixture.trie)
     parts = [[part.translate(DIGITS) for text in texts for part in LOST_SYMBOLS.split(text)] for texts in folds]
-    counted = [
-        CharNgramModel.of(DOCUMENT, (text for other, texts in enumerate(parts) if other != number for text in texts))
-        for number in range(len(folds))
-    ]
-    mixture = CharNgramMixture.of([*counted, *models])
-    others = range(len(folds), len(folds) + len(models))
-    weights = np.array([document_weight, *([(1 - document_weight) / max(1, len(models))] * len(models))])
-    return [
-        TextPrior(replace(mixture.subset([number, *others]), weights=weights / weights.sum()))
-        for number in range(len(folds))
-    ]
+    for number in range(len(folds)):
+        for text in (text for other, texts in enumerate(parts) if other != number for text in texts):
+            trie = trie.add_text(code_points("\n" + text), number)
+    others = range(len(folds), len(mixture.names))
+    weights = np.array([document_weight, *([(1 - document_weight) / len(others)] * len(others))])
+    counted = replace(mixture, trie=trie)
+    return [TextPrior(replace(counted.subset([number, *others]), weights=weights)) for number in range(len(folds))]
+
+
+def copy_trie(trie: Trie) -> Trie:
+    """Return a copy of a trie, to which texts can be added."""
+    copies: dict[str, Any] = {
+        name: value.copy() for name, value in trie._asdict().items() if isinstance(value, np.ndarray)
+    }
+    return trie._replace(**copies)
