@@ -10,7 +10,7 @@ of the words of at least three letters. ``keyboard``: swapped, missing, repeated
 the package ``typo`` with the keyboards of ``nlpaug``. ``list``: misspellings that ``nlpaug`` lists for a word, without
 words of the dictionary of pyspellchecker. None of them was used to fit the error model. Character error rate before and
 after, and harm: the share of undamaged words that are changed. Intervals are bootstrapped over documents. For words
-with more than ten letters, pyspellchecker searches one edit instead of two, because two take seconds.
+with more than ten letters (six if not English), pyspellchecker searches one edit, because two take seconds.
 
 clean: characters changed in undamaged texts.
 """
@@ -37,7 +37,8 @@ WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 MAX_CHARACTERS = 3000  # characters per document
 RATE = 0.05  # share of the words that are damaged
 MIN_LETTERS = 3
-MAX_TWO_EDITS = 10  # letters of a word in which pyspellchecker searches two edits
+MAX_TWO_EDITS = {"en": 10}  # letters of a word in which pyspellchecker searches two edits
+OTHER_MAX_TWO_EDITS = 6  # the same in other languages
 KINDS = ("swap", "missing", "repeated", "additional", "neighbour")
 HUNSPELL = {"en": "en_US", "de": "de_DE", "fr": "fr", "pl": "pl_PL"}
 RESAMPLES = 1000
@@ -131,7 +132,7 @@ def peers(language: str) -> dict[str, Correct]:
         checker = SpellChecker(language=language)
 
         def check(word: str) -> str:
-            checker.distance = 2 if len(word) <= MAX_TWO_EDITS else 1
+            checker.distance = 2 if len(word) <= MAX_TWO_EDITS.get(language, OTHER_MAX_TWO_EDITS) else 1
             return checker.correction(word.lower()) or word
 
         tools["pyspellchecker"] = check

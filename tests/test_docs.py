@@ -104,3 +104,11 @@ def test_the_recipe_for_a_text(tmp_path):
     assert (tmp_path / "better.txt").read_text() == CLEAN
     pieces = json.loads((tmp_path / "better.json").read_text())["pieces"]
     assert ("m", "rn") in [(piece.get("observed"), piece["text"]) for piece in pieces]
+
+
+def test_the_recipe_for_several_readings(tmp_path):
+    (tmp_path / "page.hocr").write_bytes(write_hocr([CLEAN.replace("prisoner", "prisouer").split()]))
+    (tmp_path / "engine2.txt").write_text(CLEAN.replace("burning", "buming").replace(" in", "\nin"))
+    (tmp_path / "engine3.txt").write_bytes(CLEAN.replace("constable", "c\u00f6nstable").encode("windows-1252"))
+    assert len(list(run_recipe("readings", tmp_path))) == 1
+    assert "data-original='prisouer'" in (tmp_path / "merged.hocr").read_text().replace('"', "'")

@@ -56,5 +56,9 @@ def test_lost_symbols_do_not_correspond():
     assert align_readings(first, [first]) == []
 
 
+def test_shifted_lost_symbols_are_columns():
+    assert align_readings("nom\uffffe", ["no\uffffme"]) == [Segment(2, 4, ("m\uffff", "\uffffm"))]
+
+
 def test_an_insertion_is_an_empty_range_of_the_base():
     assert align_readings("a cat", ["a black cat", "a cat"]) == [Segment(2, 2, ("", "black ", ""))]

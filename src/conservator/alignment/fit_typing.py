@@ -105,7 +105,7 @@ def refit(pairs: Sequence[Pair], errors: TypingErrors, joined: float) -> TypingE
             )
             for kind in KINDS
         },
-        round(sizes[2] / max(1, words - sizes[2]), 4),
+        round((sizes[2] + 1) / (words - sizes[2] + 1), 4),
         round(joined, 4),
         SPLIT_SHARE,
         substituted,

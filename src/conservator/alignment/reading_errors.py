@@ -18,7 +18,7 @@ from unicodedata import category, normalize
 
 from rapidfuzz.distance import Levenshtein
 
-from conservator.documents import GAP_SYMBOL, LOST_SYMBOLS
+from conservator.documents import GAP_SYMBOL, LOST_SYMBOL, LOST_SYMBOLS
 
 ErrorEvent = tuple[str, str]  # (clean, observed) characters; one of them is empty for a deletion or an insertion
 LONGER = "longer"  # event of a run, instead of its second and later characters
@@ -39,6 +39,7 @@ class ReadingErrorsConfig:
     prior_rate: float = 0.05  # probability: prior of an error [untuned]
     longer_delete: float = 0.3  # probability: prior of a longer run of deletions [LOG: several-readings]
     longer_insert: float = 0.7  # probability: the same of insertions [LOG: several-readings]
+    log_inserted_mark: float = -20.0  # nats: of a mark where no character was lost [untuned]
     delete_strength: float = 30.0  # count: weight of the prior of longer deletions [LOG: several-readings]
     insert_strength: float = 5.0  # count: weight of the prior of longer insertions [untuned]
 
@@ -129,6 +130,8 @@ class ReadingErrors:
         return self.scores[event]
 
     def _log_prob(self, clean: str, observed: str) -> float:
+        if observed == LOST_SYMBOL and clean in ("", LONGER):
+            return CONFIG.log_inserted_mark
         if clean and LOST_SYMBOLS.fullmatch(observed):
             return 0.0
         if LONGER in (clean, observed):

@@ -17,6 +17,7 @@ from conservator.documents import LOST_SYMBOL
 # characters: with fewer in both texts, they are aligned without anchors; the time is quadratic [safety limit]
 EXACT_CHARS = 2**13
 ANCHOR_CHARS = (24, 12, 8)  # characters: lengths of anchors, tried in this order [untuned]
+MAX_JOINED = 4  # differences: with lost symbols that are joined [untuned]
 UNMATCHED = "\ufdd0"  # stands for a lost symbol of an additional reading in its alignment
 
 
@@ -46,7 +47,7 @@ class Segment:
 def align_readings(base: str, others: Sequence[str]) -> list[Segment]:
     """Return the parts of the base in which some reading differs, in order; they neither overlap nor touch."""
     # A lost symbol is not evidence that two positions correspond, so it equals none of another reading.
-    differences = [find_differences(base, other.replace(LOST_SYMBOL, UNMATCHED)) for other in others]
+    differences = [join_shifted(base, other.replace(LOST_SYMBOL, UNMATCHED)) for other in others]
     spans: list[tuple[int, int]] = []
     for start, stop in sorted((item.start, item.stop) for items in differences for item in items):
         if spans and start <= spans[-1][1]:
@@ -81,6 +82,31 @@ def find_differences(first: str, second: str) -> list[Difference]:
             merged.pop()
         merged.append(item)
     return merged
+
+
+def join_shifted(first: str, second: str) -> list[Difference]:
+    """Return the differences of two texts; those that differ in lost symbols only are joined.
+
+    ``ab?d`` and ``a?bd``, where ? is lost, can be aligned with an insertion and a deletion, or with two lost symbols.
+    """
+    joined: list[Difference] = []
+    for item in find_differences(first, second):
+        for number in range(1, min(MAX_JOINED, len(joined)) + 1):
+            before = joined[-number]
+            whole = Difference(before.start, item.stop, before.other_start, item.other_stop)
+            if is_only_lost(first[whole.start : whole.stop], second[whole.other_start : whole.other_stop]):
+                joined[-number:] = [whole]
+                break
+        else:
+            joined.append(item)
+    return joined
+
+
+def is_only_lost(first: str, second: str) -> bool:
+    """Return whether two texts of the same length are equal except for lost symbols."""
+    return len(first) == len(second) and all(
+        a in (b, LOST_SYMBOL) or b == UNMATCHED for a, b in zip(first, second, strict=True)
+    )
 
 
 def find_edits(first: str, second: str) -> Iterator[Difference]:

@@ -25,6 +25,7 @@ from conservator.experts.word_ngram.lists import load_word_list
 SET_BITS = 31  # bits: of the set of the letters of a word, by their code points modulo 32 [definition]
 LETTER_CHANGES = 2  # letters: by which an edit changes the set of the letters of a word at most [definition]
 LETTER_ORDER = 6  # characters: length of the longest n-gram of the letter model [untuned]
+SEPARATOR = "\n" * LETTER_ORDER  # so that no n-gram has letters of two words
 MAX_ENDING = 3  # letters: of an ending that is replaced [untuned]
 MIN_STEM = 3  # letters: before an ending [untuned]
 MIN_REST = 4  # letters: of a word after a first part [untuned]
@@ -99,16 +100,17 @@ class NearWords:
     @cached_property
     def letters(self) -> CharNgramMixture:
         """Letter model of the words; each word counts once."""
-        return CharNgramMixture.of([CharNgramModel.of("letters", ["\n".join(self.words)], LETTER_ORDER)])
+        return CharNgramMixture.of([CharNgramModel.of("letters", [SEPARATOR.join(self.words)], LETTER_ORDER)])
 
     def spelling_log_probs(self, words: Iterable[str]) -> Floats:
         """Return the log-probability of each word (n,) under the letter model."""
         words = list(words)
         if not words:
             return np.zeros(0)
-        log_probs = self.letters.log_probs("\n".join(words) + "\n")
-        starts = np.cumsum([0, *(len(word) + 1 for word in words)])[:-1]
-        sums: Floats = np.add.reduceat(log_probs, starts)
+        log_probs = self.letters.log_probs(SEPARATOR.join(words) + "\n", SEPARATOR)
+        stops = np.cumsum([len(word) + len(SEPARATOR) for word in words]) - len(SEPARATOR) + 1
+        total = np.concatenate([[0.0], np.cumsum(log_probs)])
+        sums: Floats = total[stops] - total[stops - 1 - np.array([len(word) for word in words])]
         return sums
 
 

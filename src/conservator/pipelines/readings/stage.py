@@ -7,7 +7,7 @@ from math import exp, inf, log
 from conservator.channel_names import READINGS
 from conservator.document import Document
 from conservator.documents import LOST_SYMBOLS, SymbolText
-from conservator.experts.char_ngram import REFERENCES, CharNgramModel
+from conservator.experts.char_ngram import REFERENCES, CharNgramModel, load_char_ngram_models
 from conservator.pipelines.readings.inference import CONFIG, MergedText
 from conservator.pipelines.readings.similarity import is_same_text
 from conservator.pipelines.task import PipelineTask
@@ -17,6 +17,7 @@ from conservator.results.notices import Notices, unrelated_reading_notice
 
 # log-odds and ratio: calibration of corrections, fitted to benchmarks/readings.py --half tune [LOG: several-readings]
 OFFSET, SLOPE = 0.05, 0.13
+PUNCTUATION_MODEL = "prose"  # word lists have no punctuation, so its English text is used in all languages
 MIN_PROB = 1e-12  # probability: lower bound before a logarithm [numerical]
 
 
@@ -42,7 +43,8 @@ def merge_readings(task: PipelineTask) -> Restoration:
     )
     readings = sorted(other.symbols for other in others)  # their order has no effect
     texts = [re.sub(r"\s+", " ", text) for _, text in task.references.texts]
-    models = [CharNgramModel.of(REFERENCES, texts)] if texts else []
+    models = [model for model in load_char_ngram_models() if model.name == PUNCTUATION_MODEL]
+    models += [CharNgramModel.of(REFERENCES, texts)] if texts else []
 
     def propose(_: str) -> Iterator[Proposal]:
         for item in MergedText(base, readings, models).infer(task.meter):

@@ -210,6 +210,7 @@ class LayersConfig:
     min_lines: int = 3  # lines: decoded with an encoding, so that it is the encoding of other lines, too [untuned]
     min_sequences: int = 5  # characters: that are the only ones outside ASCII of a document, and mojibake [untuned]
     min_distinct: int = 3  # characters: different ones among them [untuned]
+    min_uncommon: int = 50  # characters: that may be uncommon [untuned]
     min_commonness: float = 0.01  # ratio: of the frequency of each of them to the most frequent one [untuned]
 
 
@@ -414,7 +415,7 @@ def changed_ranges(observed: str, line: Tracked) -> Iterator[tuple[int, int]]:
 def select_encoding(lines: Sequence[Tracked], placeholders: Placeholders) -> Encoding | None:
     """Return the encoding of lines that are not mojibake by themselves; None if they are no mojibake.
 
-    The evidence is that of the other lines of the document. If there are none, every character outside ASCII has to be
+    The evidence is that of the other lines of the document. If there are few, every character outside ASCII has to be
     explained by the encoding.
 
     Args:
@@ -424,16 +425,16 @@ def select_encoding(lines: Sequence[Tracked], placeholders: Placeholders) -> Enc
     (name, count), *_ = [*placeholders.encodings.most_common(1), ("", 0)]
     if count >= CONFIG.min_lines:
         return Encoding.of(name)
-    if count:
-        return None
     text = "\n".join(line.text for line in lines)
     for name in CHARMAP_ENCODINGS:
         encoding = Encoding.of(name)
         symbols = encoding.symbols_of(text, placeholders)
-        if name not in ART_ENCODINGS and EXACT_PATTERNS[1].fullmatch(symbols):
-            sequences = Counter(CHARACTER.findall(symbols))
-            characters = [decode_variants(sequence.encode("latin-1")) for sequence in sequences]
-            is_enough = len(sequences) >= CONFIG.min_distinct and sequences.total() >= CONFIG.min_sequences
-            if is_enough and all(commonness(character) >= CONFIG.min_commonness for character in characters):
-                return encoding
+        if name in ART_ENCODINGS or not encoding.patterns[1].fullmatch(symbols):
+            continue
+        sequences = Counter(CHARACTER.findall(symbols))
+        characters = [decode_variants(sequence.encode("latin-1")) for sequence in sequences]
+        is_enough = len(sequences) >= CONFIG.min_distinct and sequences.total() >= CONFIG.min_sequences
+        are_common = all(commonness(character) >= CONFIG.min_commonness for character in characters)
+        if is_enough and (are_common or sequences.total() >= CONFIG.min_uncommon):
+            return encoding
     return None

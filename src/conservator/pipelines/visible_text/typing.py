@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import log
+from math import exp, log
 
 import numpy as np
 
+from conservator.channel_names import TYPING
 from conservator.channels.typing_errors import WORD, load_typing_errors, match_case
 from conservator.experts.word_ngram import WordFrequencies
 from conservator.experts.word_ngram.lists import load_word_list
@@ -189,8 +190,17 @@ class TypingModel:
         for suspect in suspects:
             if suspect.near:
                 scores = {suspect.text.encode(): suspect.score(unknown[suspect.is_name])}
-                scores |= {near.text.encode(): near.score(errors) for near in suspect.near if near.text != suspect.text}
+                scores |= {
+                    near.text.encode(): near.score(errors) + CONFIG.bonus
+                    for near in suspect.near
+                    if near.text != suspect.text
+                }
                 yield Proposal(int(offsets[suspect.start]), int(offsets[suspect.stop]), scores)
+
+
+def without_bonus(probability: float) -> float:
+    """Return the probability of a correction without the bonus that its score has."""
+    return probability / (probability + (1 - probability) * exp(CONFIG.bonus))
 
 
 def restore_typing(task: PipelineTask) -> Restoration:
@@ -198,5 +208,5 @@ def restore_typing(task: PipelineTask) -> Restoration:
     references = task.references.word_counts
     frequencies = WordFrequencies.of(task.document.data, references)
     names = ("words", *(("references",) if references.total else ()))
-    channel = TextChannel("typing", lambda text: TypingModel(text, frequencies).propose(), names)
+    channel = TextChannel(TYPING, lambda text: TypingModel(text, frequencies).propose(), names, calibrate=without_bonus)
     return correct_visible_text(task, channel)

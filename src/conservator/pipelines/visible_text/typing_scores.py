@@ -49,6 +49,8 @@ class TypingConfig:
     two_constant: float = 0.667  # nats: of a candidate with two edits
     compound_constant: float = -0.483  # nats: of a compound or prefixed word that no list has
     space_constant: float = 3.5  # nats: of two words that an error joins
+    # nats: added to the scores of candidates: the option min_log_odds has a limit for OCR, where changes do more harm
+    bonus: float = 1.0
     max_unlisted: float = 0.5  # ratio: of words of a document that no list has; with more, its language is not theirs
     unlisted_words: float = 10.0  # words: that are added to the listed words of a document, for short documents
     window: int = 10  # words: on either side of a word, whose words show whether the lists know the text
