@@ -8,7 +8,7 @@ import pytest
 from conservator import Restorer
 from conservator.documents import splice
 from conservator.errors import ConservatorError
-from conservator.results import Record
+from conservator.results import Record, plan_renewal, renew
 
 REFERENCES = [("log.txt", "The harbour was quiet in the morning, and the old men sat on the stone wall.\n" * 8)]
 LEIDEN = "The harb[...] was qu[i]et in the mor[n..]g, and (the) o\u0323ld men [c. 3] on the [---] wall."
@@ -94,6 +94,26 @@ def test_marks_and_other_channels_are_restored_after_the_lacunae(restorer):
     result = restorer.restore(bad, notation="leiden", channel="ocr")
     check(result, bad)
     assert "harb[our]" in result.text
+
+
+@pytest.mark.parametrize(
+    ("source", "marker", "notation"), [(LEIDEN, "...", "leiden"), (EPIDOC, GAP.format(3), "epidoc")]
+)
+def test_a_choice_of_the_user_renews_the_record(restorer, source, marker, notation):
+    record = restorer.restore(source, notation=notation, min_gap_confidence=0.0).record
+    start = source.encode().index(marker.encode())
+    plan = plan_renewal(record, [(start, start + len(marker), "OUR")])
+    update = restorer.restore(source, notation=notation, fixed=plan.fixed, min_gap_confidence=0.0).record
+    renewed = renew(record, update, plan)
+    renewed.check()
+    assert renewed.text == restorer.restore(source, notation=notation, fixed=plan.fixed, min_gap_confidence=0.0).text
+    assert "OUR" in renewed.text
+
+
+def test_the_time_limit_leaves_lacunae_unfilled():
+    result = Restorer(references=REFERENCES).restore(LEIDEN, notation="leiden", max_seconds=1e-6)
+    assert result.text == LEIDEN
+    assert result.out_of_time == "decoding"
 
 
 def test_invalid_combinations_are_errors(restorer):

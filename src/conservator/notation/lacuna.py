@@ -14,7 +14,8 @@ ESTIMATE_ERROR = 0.2
 MIN_ESTIMATE_ERROR = 0.75  # characters: smallest standard deviation of an estimate [untuned]
 # nats: lengths that are less probable than the estimate by more than this are excluded [numerical]
 MAX_NATS = 4.0
-# bytes: mean of the geometric prior of an unknown length, as of gaps in alignment/gap_lengths.py [LOG: gap-lengths]
+# characters: mean of the geometric prior of an unknown length, that of gaps in alignment/gap_lengths.py in bytes
+# [LOG: gap-lengths]
 MEAN_LENGTH = 10.0
 
 

@@ -18,7 +18,7 @@ from conservator.documents import Pin, encode_fixed, splice
 from conservator.experts import OutOfTimeError
 from conservator.notation import Lacuna, lacuna_of
 from conservator.options import ANY_CHARACTER
-from conservator.pipelines.candidate_scores import candidate_rescorer
+from conservator.pipelines.candidate_scores import CandidateRescorer, candidate_rescorer
 from conservator.pipelines.corrected_text import build_correction
 from conservator.pipelines.lacuna_models import lacuna_models
 from conservator.pipelines.rescoring import RESCORING, precision_by_name
@@ -69,22 +69,20 @@ def restore_lacunae(task: PipelineTask) -> Restoration:
     edits = [Edit((start, stop), text, 1.0, is_fixed=True) for start, stop, text in fixed]
     text = data.decode()
     lacunae = find_marked(text, fixed, options.max_gap)
-    out_of_time: str | None = None
-    rescorer = None
-    posteriors: list[dict[str, float]] = []
+    rescorer, out_of_time = candidate_rescorer(task), None
+    scores: list[dict[str, float]] = [{} for _ in lacunae]
     with task.meter.measure() as spent:
         visible = "".join(character if lacuna_of(character) is None else UNREADABLE[1] for character in text)
         models = lacuna_models(visible, task.references, options)
-        with task.meter.stage("decoding"):
-            scores = search_all(task, text, lacunae, fixed, models)
-        posteriors = [normalise(listed) for listed in scores]
-        rescorer = candidate_rescorer(task)
-        if rescorer is not None:
-            try:
+        try:
+            with task.meter.stage("decoding"):
+                search_all(task, text, lacunae, fixed, models, scores)
+            posteriors = [normalise(listed) for listed in scores]
+            if rescorer is not None:
                 with task.meter.stage("rescoring"):
-                    posteriors = rescore(task, lacunae, scores, posteriors, fixed)
-            except OutOfTimeError as error:
-                out_of_time = error.stage
+                    posteriors = rescore(task, rescorer, lacunae, scores, posteriors, fixed)
+        except OutOfTimeError as error:
+            out_of_time, posteriors = error.stage, [normalise(listed) for listed in scores]
     limit = max(options.min_gap_confidence, options.min_confidence)
     gaps: list[Gap] = []
     confidences: dict[tuple[int, int], Floats] = {}
@@ -138,16 +136,20 @@ def lengths_of(lacuna: Lacuna, max_characters: int) -> dict[int, float]:
 
 
 def search_all(
-    task: PipelineTask, text: str, lacunae: Sequence[MarkedLacuna], fixed: Sequence[Pin], models: Directions
-) -> list[dict[str, float]]:
-    """Return candidate -> its log-score, for each lacuna."""
+    task: PipelineTask,
+    text: str,
+    lacunae: Sequence[MarkedLacuna],
+    fixed: Sequence[Pin],
+    models: Directions,
+    scores: list[dict[str, float]],
+) -> None:
+    """Search the candidates of all lacunae, and write candidate -> its log-score of each into ``scores``."""
     alphabet = find_alphabet(text, models)
     shown = list(text)  # the most probable text of each lacuna, where it is context of the others
     starts = {start: number for number, start in enumerate(accumulate((len(c.encode()) for c in text), initial=0))}
     for start, _, data in fixed:
         if lacuna_of(text[starts[start]]) is not None:
             shown[starts[start]] = data.decode(errors="replace")
-    scores: list[dict[str, float]] = [{} for _ in lacunae]
     contexts: dict[int, tuple[str, str]] = {}  # lacuna -> the text around it at its last search
     passes = range(CONFIG.passes if len(lacunae) > 1 else 1)
     for step in task.meter.steps(range(len(passes) * len(lacunae))):
@@ -164,7 +166,6 @@ def search_all(
         best = next(iter(posterior))
         is_probable = posterior[best] >= CONFIG.min_context_prob
         shown[lacuna.index] = best if is_probable else text[lacuna.index]
-    return scores
 
 
 def context_before(shown: Sequence[str], index: int) -> str:
@@ -217,14 +218,13 @@ def normalise(scores: Mapping[str, float]) -> dict[str, float]:
 
 def rescore(
     task: PipelineTask,
+    rescorer: CandidateRescorer,
     lacunae: Sequence[MarkedLacuna],
     scores: Sequence[Mapping[str, float]],
     posteriors: Sequence[dict[str, float]],
     fixed: Sequence[Pin],
 ) -> list[dict[str, float]]:
     """Return the posteriors after language models and given experts have scored the best candidates."""
-    rescorer = candidate_rescorer(task)
-    assert rescorer is not None
     pieces = [(start, stop, data, -1) for start, stop, data in fixed]
     for number, (lacuna, posterior) in enumerate(zip(lacunae, posteriors, strict=True)):
         if posterior:
