@@ -88,6 +88,15 @@ DAMAGE = {
     ),
     "mojibake": Damage({"channel": "mojibake"}, MOJIBAKE, ("cafÃ©", "café")),
     "typing errors": Damage({"channel": "typing"}, {"quiet": "qiuet", "morning": "mornign"}, ("mornign", "morning")),
+    "words broken at line ends": Damage(
+        {"channel": "hyphenation"}, {"harbour was ": "har-\nbour was ", "stone ": "sto-\nne "}, ("boats", "boats")
+    ),
+    "missing and inserted spaces": Damage(
+        {"channel": "spaces"},
+        {"harbour was": "harbourwas", "the boats": "theboats", "wall": "wa ll"},
+        ("wa ll", "wall"),
+    ),
+    "letter case": Damage({"channel": "case"}, {"The": "the", "André": "andré"}, ("quiet", "quiet")),
 }
 OPTIONS = {
     "experts": "`experts`: networks that the user selects",

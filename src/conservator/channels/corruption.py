@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conservator.channel_names import MOJIBAKE, OCR, TYPING
+from conservator.channel_names import CASE, HYPHENATION, MOJIBAKE, OCR, SPACES, TYPING
+from conservator.channels.corrupt_layout import corrupt_case, corrupt_hyphenation, corrupt_spaces
 from conservator.channels.edits import EditChannel
 from conservator.channels.registry import DEFAULT
 from conservator.channels.typing_errors import corrupt_typing
@@ -37,5 +38,8 @@ def corrupt_mojibake(clean: str, rate: float, generator: np.random.Generator) ->
 CORRUPT: dict[str, Corrupt] = {
     OCR: corrupt_ocr,
     MOJIBAKE: corrupt_mojibake,
+    HYPHENATION: corrupt_hyphenation,
+    SPACES: corrupt_spaces,
+    CASE: corrupt_case,
     TYPING: corrupt_typing,
 }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS, TYPING
+from conservator.channel_names import AUTO, CASE, HYPHENATION, MOJIBAKE, OCR, SPACES, TEXT_CHANNELS, TYPING
 from conservator.channels import EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
@@ -27,7 +27,10 @@ from conservator.pipelines.lost_characters import detect_lost_characters, restor
 from conservator.pipelines.readings import merge_readings, select_readings
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
+from conservator.pipelines.visible_text.case import restore_case
+from conservator.pipelines.visible_text.hyphenation import restore_hyphenation
 from conservator.pipelines.visible_text.mojibake import restore_mojibake
+from conservator.pipelines.visible_text.spaces import restore_spaces
 from conservator.pipelines.visible_text.typing import restore_typing
 from conservator.results import Notice, Restoration
 from conservator.results.notices import detected_notice, time_limit_notice
@@ -36,6 +39,9 @@ BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost
 Stage = Callable[[PipelineTask], Restoration]
 RESTORE_TEXT: dict[str, Stage] = {  # name of each of TEXT_CHANNELS -> its stage
     MOJIBAKE: restore_mojibake,
+    HYPHENATION: restore_hyphenation,
+    SPACES: restore_spaces,
+    CASE: restore_case,
     TYPING: restore_typing,
 }
 

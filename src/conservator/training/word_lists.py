@@ -23,11 +23,11 @@ MIN_WORDS = 1500  # words: languages with fewer are not written [untuned]
 UNSPACED = ("ja", "zh")  # languages that are written without spaces between words
 
 
-def read_commercial(path: Path) -> Iterator[bytes]:
-    """Yield the texts of a file whose licence allows commercial use."""
+def read_commercial(path: Path, without: str | None = None) -> Iterator[bytes]:
+    """Yield the texts of a file whose licence allows commercial use, except those of the domain ``without``."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for record in map(json.loads, lines):
-            if "NC" not in record["licence"]:
+            if "NC" not in record["licence"] and record.get("domain") != (without or ""):
                 yield record["text"].encode()
 
 

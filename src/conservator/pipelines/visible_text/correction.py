@@ -64,6 +64,8 @@ class TextChannel:
         experts: Names of the models behind the scores.
         weight: Weight of language models, where the scores of the candidates have 1.
         calibrate: From the posterior probability of an edit to the probability that it is correct.
+        caution: Factor of the option ``min_log_odds``. It is small if most of the text is damaged, because the observed
+            text is then no better than the most probable one.
         notices: Statements about the result.
         errors: Error handler with which the document is decoded, as of ``bytes.decode``.
         changes_marks: Whether marks may change.
@@ -75,6 +77,7 @@ class TextChannel:
     experts: tuple[str, ...]
     weight: float = 1.0
     calibrate: Callable[[float], float] = float
+    caution: float = 1.0
     notices: tuple[Notice, ...] = ()
     errors: str = "strict"
     changes_marks: bool = False
@@ -110,7 +113,7 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
         for index, posterior in posteriors.items():
             calibrate = float if proposals[index].fills_marker else channel.calibrate
             edit = make_edit(document.data, slots[index], posterior.candidates, calibrate, options.alternatives)
-            if edit is not None and is_accepted(edit, options.min_log_odds, options.min_confidence):
+            if edit is not None and is_accepted(edit, channel.caution * options.min_log_odds, options.min_confidence):
                 edits.append(edit)
     added = () if rescorer is None else rescorer.experts
     names = (*channel.experts, *(expert.spec.name for expert in added))
