@@ -29,7 +29,7 @@ class LacunaModelConfig:
     min_language_prob: float = 0.1  # probability: less probable languages are not used [untuned]
     order: int = 12  # characters: longest n-gram [LOG: lacunae]
     long_order: int = 8  # characters: the same for word lists and for long references [LOG: lacunae]
-    long_characters: int = 1_000_000  # characters: references are long from here on [untuned]
+    long_characters: int = 250_000  # characters: references are long from here on, about 1 GB of counts [safety limit]
     list_temperature: float = 1.7  # ratio: of the scores of word lists without references [LOG: lacunae]
     list_words: int = 100_000  # words: drawn from a word list by their frequency [untuned]
     # characters: references of this size are a better model of a language than a word list [untuned]
