@@ -13,7 +13,7 @@ from conservator.experts.word_ngram.lists import load_word_list
 
 LETTER_SHARE = 2e-5  # ratio: of the letters of a word list, that a letter of the language has [untuned]
 MAX_FOREIGN = 0.004  # ratio: of letters of other languages in a text [LOG: spaces-letter-case-and-broken-words]
-MIXED = re.compile(r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]")  # a Latin letter beside a Greek or Cyrillic one
+MIXED = re.compile(r"[\u0370-\u04ff][A-Za-z](?=[\u0370-\u04ff])")  # a Latin letter between Greek or Cyrillic ones
 
 
 @cache
@@ -28,10 +28,12 @@ def alphabet(language: str) -> frozenset[str]:
 
 
 def is_covered(text: str, languages: Mapping[str, float]) -> bool:
-    """Return whether almost all letters of a text are letters of its most probable language."""
+    """Return whether almost all letters of a text, except those of ASCII, are letters of its most probable language."""
     if not languages:
         return False
     letters = [character for character in text.lower() if character.isalpha()]
     known = alphabet(max(languages, key=lambda name: languages[name]))
-    foreign = sum(character not in known for character in letters) + len(MIXED.findall(text))
+    foreign = sum(not character.isascii() and character not in known for character in letters) + len(
+        MIXED.findall(text)
+    )
     return foreign <= MAX_FOREIGN * len(letters)
