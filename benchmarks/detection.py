@@ -3,7 +3,7 @@
     python benchmarks/detection.py --corpora PATH [--split eval] [--documents 10] [--undamaged 100] [--json FILE]
 
 Each kind of damage has ``--documents`` documents of CHARACTERS characters: half of them English (encyclopedia articles,
-README files), the others in the languages LANGUAGES; OCR errors are made in English only, because the shipped models of
+novels and news), the others in the languages LANGUAGES; OCR errors are made in English only, because the shipped models of
 OCR text are English. Undamaged documents are in all languages of ``PATH/languages``, and code, configuration, README
 files and LaTeX. A document is identified if ``--channel auto`` selects exactly the channel that damaged it, and for
 marks, if the restoration detects what a mark stands for. An undamaged document must not change.
@@ -29,7 +29,7 @@ from conservator.system.files import write_atomically
 CHARACTERS = 2500  # characters per document
 MARK = "\ufffd"
 LANGUAGES = ("de", "fr", "es", "pl", "cs")
-ENGLISH = ("prose", "readme")
+ENGLISH = ("prose", "languages/en")
 SPECIAL = ("prose", "code", "config", "readme", "arxiv")
 Damage = Callable[[str, int], bytes]
 

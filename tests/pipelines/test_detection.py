@@ -61,6 +61,36 @@ def test_the_channel_with_the_most_evidence(data, expected):
     assert detect_channels(task_of(data), stages) == expected
 
 
+def stage_of_edits(edits):
+    """Return a stage that makes edits: observed text -> corrected text."""
+
+    def stage(task):
+        data = task.document.data
+        made = [
+            Edit(match.span(), corrected, 0.95)
+            for observed, corrected in edits.items()
+            for match in re.finditer(re.escape(observed), data)
+        ]
+        return build_correction(task.document, made, task.options.channel, ("words",), cost=Cost())
+
+    return stage
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ({b"thewall": b"the wall"}, "spaces"),  # typing would also insert the space
+        ({b"thewall": b"the wall", b"qiuet": b"quiet"}, "typing"),  # most evidence is for spaces, but not all
+    ],
+)
+def test_special_channels_are_selected_if_they_explain_the_errors(errors, expected):
+    damaged = TEXT
+    for observed, corrected in errors.items():
+        damaged = damaged.replace(corrected, observed)
+    stages = {"spaces": stage_of_edits({b"thewall": b"the wall"}), "typing": stage_of_edits(errors)}
+    assert detect_channels(task_of(damaged), stages) == (expected,)
+
+
 def test_overwritten_bytes():
     damaged = damage(TEXT, 0.05, channel="replacement", seed=1)
     (channel,) = detect_channels(task_of(damaged), {})

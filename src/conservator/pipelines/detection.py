@@ -6,21 +6,27 @@ evidence of a channel against undamaged text is
 
     sum over edits of  log p / (1 - p)
 
-The channel with the most evidence is selected, if it has enough evidence and enough edits for the size of the sample.
+A channel is selected if it has enough evidence and enough edits for the size of the sample. Channels of spaces, letter
+case and broken words are special: the other channels also make their corrections, so edits that only change these do
+not count for others. If both a special and another channel have enough evidence, the special one is selected, unless
+the evidence of the other is a considerable part of its own.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from conservator.channel_names import MASK, MOJIBAKE
+from conservator.channel_names import CASE, HYPHENATION, MASK, MOJIBAKE, OCR, SPACES
 from conservator.documents import overwritten_rate
 from conservator.options import RestoreOptions
 from conservator.pipelines.task import PipelineTask
-from conservator.results import Restoration
+from conservator.results import Edit, Restoration
 
 Stage = Callable[[PipelineTask], Restoration]
+SPECIAL = (HYPHENATION, SPACES, CASE)
+LAYOUT = re.compile("[\\s\u00ad\u00ac\u2e17=-]+")  # spaces, line ends and hyphens
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,10 @@ class DetectionConfig:
     max_edit_nats: float = 4.0  # nats: bound of the evidence of one edit [untuned]
     min_nats: float = 3.0  # nats: evidence of a channel that is selected [untuned]
     max_bytes_per_edit: int = 500  # bytes: undamaged text has fewer edits than one per this many bytes [untuned]
+    # ratio: evidence of another channel to that of a special one, above which it is selected [LOG: detection-of-damage]
+    min_ratio: float = 0.1
+    # factor: of the evidence of OCR errors, whose models also correct typing errors [LOG: detection-of-damage]
+    ocr_weight: float = 0.6
 
 
 CONFIG = DetectionConfig()
@@ -50,12 +60,19 @@ class Evidence:
     edits: int
 
     @classmethod
-    def of(cls, result: Restoration) -> "Evidence":
-        """Sum the evidence of the corrections of a result."""
-        probabilities = np.array([edit.probability for edit in result.corrections])
+    def of(cls, result: Restoration, *, is_special: bool = True, weight: float = 1.0) -> "Evidence":
+        """Sum the evidence of the corrections of a result.
+
+        Args:
+            result: The result of a channel.
+            is_special: Whether corrections count that only change spaces, letter case and hyphens.
+            weight: Factor of the sum.
+        """
+        edits = [edit for edit in result.corrections if is_special or changes_letters(result, edit)]
+        probabilities = np.array([edit.probability for edit in edits])
         clipped = np.clip(probabilities, 1e-9, 1 - 1e-9)
         nats = np.minimum(np.log(clipped) - np.log1p(-clipped), CONFIG.max_edit_nats)
-        return cls(float(nats.sum()), len(nats))
+        return cls(weight * float(nats.sum()), len(nats))
 
     def is_sufficient(self, size: int) -> bool:
         """Return whether undamaged text of ``size`` bytes has less evidence."""
@@ -80,9 +97,24 @@ def detect_channels(task: PipelineTask, stages: Mapping[str, Stage]) -> tuple[st
     if has_markers(data, options):
         return (MASK,)
     sample = replace(task, document=replace(task.document, data=sample_lines(data), ocr_confidence=None))
-    evidence = {name: Evidence.of(run(sample, name, stage)) for name, stage in stages.items() if name != MOJIBAKE}
-    sufficient = [name for name, value in evidence.items() if value.is_sufficient(len(sample.document.data))]
-    return (max(sufficient, key=lambda name: evidence[name].nats),) if sufficient else (MASK,)
+    evidence = {
+        name: Evidence.of(
+            run(sample, name, stage), is_special=name in SPECIAL, weight=CONFIG.ocr_weight if name == OCR else 1.0
+        )
+        for name, stage in stages.items()
+        if name != MOJIBAKE
+    }
+    size = len(sample.document.data)
+    nats = {name: value.nats for name, value in evidence.items() if value.is_sufficient(size)}
+    special = max((name for name in nats if name in SPECIAL), key=nats.__getitem__, default=MASK)
+    other = max((name for name in nats if name not in SPECIAL), key=nats.__getitem__, default=special)
+    return (other if nats.get(other, 0.0) >= CONFIG.min_ratio * nats.get(special, 0.0) else special,)
+
+
+def changes_letters(result: Restoration, edit: Edit) -> bool:
+    """Return whether a correction changes more than spaces, letter case and hyphens."""
+    observed = result.observed[slice(*edit.span)].decode(errors="replace")
+    return LAYOUT.sub("", observed).casefold() != LAYOUT.sub("", edit.text).casefold()
 
 
 def run(task: PipelineTask, channel: str, stage: Stage) -> Restoration:
