@@ -3,8 +3,8 @@
     python benchmarks/detection.py --corpora PATH [--split eval] [--documents 10] [--undamaged 100] [--json FILE]
 
 Each kind of damage has ``--documents`` documents of CHARACTERS characters: half of them English (encyclopedia articles,
-novels and news), the others in the languages LANGUAGES; OCR errors are made in English only, because the shipped models of
-OCR text are English. Undamaged documents are in all languages of ``PATH/languages``, and code, configuration, README
+novels and news), the others in the languages LANGUAGES; OCR errors are made in English only, because the shipped models
+of OCR text are English. Undamaged documents are in all languages of ``PATH/languages``, and code, configuration, README
 files and LaTeX. A document is identified if ``--channel auto`` selects exactly the channel that damaged it, and for
 marks, if the restoration detects what a mark stands for. An undamaged document must not change.
 """
