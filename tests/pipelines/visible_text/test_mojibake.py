@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from conservator import Restorer
 from conservator.channels import CORRUPT
-from conservator.documents import splice
+from conservator.documents import damage, splice
+from conservator.documents.encoding import INVALID_UTF8
 from conservator.errors import ConservatorError
-from conservator.pipelines.visible_text.mojibake import settle
+from conservator.pipelines.visible_text.mojibake import settle, undo_lines
+from conservator.pipelines.visible_text.mojibake_layers import Placeholders
 
 MARK = "\ufffd"
 TEXTS = {
@@ -121,3 +123,11 @@ def test_the_channel_damages_lines():
     assert corrupt(text) == text.encode().decode("windows-1252", "replace")
     lines = list(zip(text.split("\n"), corrupt(text, 0.5).split("\n"), strict=True))
     assert 0 < sum(clean != damaged for clean, damaged in lines) < len(TEXTS)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(["de", "fr", "cs", "ru"]), st.integers(0, 1000))
+def test_marks_beside_letters_are_no_mojibake(language, seed):
+    damaged = damage(TEXTS[language].encode(), 0.25, seed=seed).decode(errors="surrogateescape")
+    text = INVALID_UTF8.sub(MARK, damaged)
+    assert undo_lines(text, Placeholders()).text == text

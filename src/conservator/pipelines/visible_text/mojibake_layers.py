@@ -47,11 +47,13 @@ SPACED = (
 A_GRAVE_WORD = re.compile("\xc3 (?! |quele|quela|quilo|s )")  # the space belongs to the text
 UNASSIGNED = ("Cn", "Co", "Cs")  # categories of code points that are no characters of a text
 ANY = f"[\x80-\xbf{LOST_BYTE}]"
+# A letter and marks alone are no evidence: a sequence of three or four bytes needs a second visible byte.
+VISIBLE = "[\x80-\xbf]"
 LOSSY = (
     f"[\xc2-\xdf]{LOST_BYTE}|[\xc2\xc3][?]"
     f"|\xed[\xa0-\xaf][\x80-\xbf?{LOST_BYTE}]\xed[\xb0-\xbf][\x80-\xbf?{LOST_BYTE}]"
-    f"|[\xe0-\xef][?{LOST_BYTE}]{ANY}|[\xe0-\xef]{ANY}[?{LOST_BYTE}]"
-    f"|[\xf0-\xf4][?{LOST_BYTE}]{ANY}{ANY}|[\xf0-\xf4]{ANY}[?{LOST_BYTE}]{ANY}|[\xf0-\xf4]{ANY}{ANY}[?{LOST_BYTE}]"
+    f"|[\xe0-\xef][?{LOST_BYTE}]{VISIBLE}|[\xe0-\xef]{VISIBLE}[?{LOST_BYTE}]"
+    f"|[\xf0-\xf4](?=.{{0,2}}{VISIBLE})(?:[?{LOST_BYTE}]{ANY}{ANY}|{ANY}[?{LOST_BYTE}]{ANY}|{ANY}{ANY}[?{LOST_BYTE}])"
 )
 # The last byte of punctuation was dropped, because it is a control character. A space after it belongs to the text.
 DROPPED = f"\xe2\x80(?![\x80-\xbf?{LOST_BYTE}{PLACEHOLDER}])"
@@ -69,8 +71,8 @@ def patterns_of(alternatives: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 LOSSY_RUN = re.compile(
-    f"(?:{EXACT}|[\xc2-\xdf]{LOST_BYTE}|[\xe0-\xef](?:{LOST_BYTE}{ANY}|{ANY}{LOST_BYTE})"
-    f"|[\xf0-\xf4](?:{LOST_BYTE}{ANY}{ANY}|{ANY}{LOST_BYTE}{ANY}|{ANY}{ANY}{LOST_BYTE}))+"
+    f"(?:{EXACT}|[\xc2-\xdf]{LOST_BYTE}|[\xe0-\xef](?:{LOST_BYTE}{VISIBLE}|{VISIBLE}{LOST_BYTE})"
+    f"|[\xf0-\xf4](?=.{{0,2}}{VISIBLE})(?:{LOST_BYTE}{ANY}{ANY}|{ANY}{LOST_BYTE}{ANY}|{ANY}{ANY}{LOST_BYTE}))+"
 )
 EXACT_PATTERNS = patterns_of("")
 SPACED_PATTERNS = patterns_of(f"|(?P<spaced>{SPACED})")
