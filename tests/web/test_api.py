@@ -105,11 +105,11 @@ def test_files_are_read_and_written_in_their_encoding(client):
 
 
 def test_the_surroundings_of_a_choice_are_restored_again(client):
-    text = f"one {MARK} two {MARK} three {'far away, ' * 40} four {MARK} five"
+    text = f"the h{MARK}use, the g{MARK}rden {'far away, ' * 40} the str{MARK}et"
     first = client.post("/v1/restore", json={"text": text, "lost": "bytes"}).json()
-    choices = [{"origin": [4, 7], "text": MARK}]
+    choices = [{"origin": [5, 8], "text": MARK}]
     renewed = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
-    assert renewed["text"].startswith(f"one {MARK} two ")
+    assert renewed["text"].startswith(f"the h{MARK}use, the g")
     lost = [piece for piece in renewed["pieces"] if "origin" in piece]
     assert [piece.get("fixed", False) for piece in lost] == [True, False, False]
     far = [piece for piece in first["pieces"] if "origin" in piece][-1]
@@ -183,7 +183,7 @@ def test_errors_are_streamed(client):
     assert lines[-1]["status"] == 400
     assert "byte 3 is 0xe9" in lines[-1]["error"]
     assert "--" not in lines[-1]["error"]
-    assert [advice["option"] for advice in lines[-1]["advice"]] == ["encoding", "lost"]
+    assert [advice["option"] for advice in lines[-1]["advice"]] == ["encoding", "lost", "channel"]
 
 
 OCR_LINES = [["The", "constable", "found", "tbe", "prisoner", "in", "the", "house."]]
