@@ -129,6 +129,7 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "must differ, both are"),
         (["restore", "damaged.txt", "--json", "-"], 2, "--out is also written to standard output"),
         (["restore", "damaged.txt", "-o", "x", "--report", "./x"], 2, "--out is also written to ./x"),
+        (["restore", "damaged.txt", "--channel", "auto,typing"], 2, "it must be the only one"),
         (["restore", "damaged.txt", "--channel", "replacement"], 2, "known: auto, mask, replacement:RATE"),
         (["restore", "damaged.txt", "--channel", "replacement:2"], 2, "between 0 and 1"),
         (

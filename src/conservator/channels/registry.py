@@ -32,11 +32,10 @@ def needs_experts(channel: Any) -> bool:
 
 def check_channels(channel: Any, vocab_size: int) -> None:
     """Raise an OptionError for the name of a channel that does not exist."""
-    parts = split_channels(channel)
-    if AUTO in parts and len(parts) > 1:
-        raise OptionError("channel", f"auto must be the only channel, got {channel!r}")
-    for part in parts:
-        if part not in (AUTO, *TEXT_CHANNELS) and as_edit_channel(part) is None:
+    if channel == AUTO:
+        return
+    for part in split_channels(channel):
+        if part not in TEXT_CHANNELS and as_edit_channel(part) is None:
             as_channel(part, vocab_size)
 
 
@@ -61,6 +60,8 @@ def as_channel(channel: object, vocab_size: int) -> Channel:
     if not isinstance(channel, str):
         raise OptionError("channel", f"it must be a Channel or the name of a channel, got a {type(channel).__name__}")
     kind, colon, rate = channel.partition(":")
+    if channel == AUTO:
+        raise OptionError("channel", "auto detects the channels, so it must be the only one")
     if channel == "mask":
         return MaskChannel(vocab_size, MASK_RATE)
     if kind == "replacement" and colon:

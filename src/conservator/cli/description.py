@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from conservator.channel_names import READINGS
+from conservator.channel_names import AUTO, READINGS
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOp
     if restoration.channels[:1] == (READINGS,):
         return f"nothing to {action}: no additional reading of {name} has a more probable text"
     read_as = f" (read as {restoration.encoding})" if restoration.encoding != "utf-8" else ""
+    if options.channel == AUTO:
+        return f"nothing to {action}: no damage was detected in {name}{read_as}"
     if options.channel != DEFAULTS.channel:
         unit = "byte" if str(options.channel).startswith("replacement") else "character"
         return f"nothing to {action}: no {unit} of {name}{read_as} has a more probable alternative"
