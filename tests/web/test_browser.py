@@ -628,11 +628,22 @@ def test_a_report_without_corrections(page, tmp_path):
 OCR_LINE = "The constable found tbe prisoner in the house, and saw nothing of <b>them</b>."
 
 
+@pytest.mark.parametrize("channel", ["auto", "mojibake"])
+def test_mojibake_is_corrected_on_the_page(page, address, channel):
+    page.goto(address)
+    page.fill("#document", "Herr M\u00c3\u00bcller wohnt in K\u00c3\u00b6ln am Fluss.\n")
+    page.locator("details summary").click()
+    page.select_option("#lost", f"channel:{channel}")
+    page.click("#restore")
+    expect(page.locator("#done")).to_have_text("Corrected", timeout=90_000)
+    expect(page.locator(".corrections tbody tr")).to_have_count(2)
+
+
 def test_ocr_errors_are_corrected_on_the_page(page, address):
     page.goto(address)
     page.fill("#document", f"{OCR_LINE}\n")
     page.locator("details summary").click()
-    page.select_option("#lost", "ocr")
+    page.select_option("#lost", "channel:ocr")
     page.click("#restore")
     expect(page.locator("#view .document")).to_be_visible(timeout=90_000)
     expect(page.locator("#done")).to_have_text("Corrected")

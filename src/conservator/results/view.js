@@ -18,7 +18,7 @@ const ConservatorView = (() => {
   const hue = (record, expert) => (expert === record.memory ? "var(--memory)" : `var(--e${expert % 8})`);
   const hasMemory = (record) => record.memory !== null;
   const units = (record) => `${record.unit}s`;
-  const isCorrection = (record) => record.correction !== undefined; // of OCR errors; otherwise lost text was restored
+  const isCorrection = (record) => record.correction !== undefined; // of visible text; otherwise lost text was restored
   const certainty = (piece) => (piece.observed === undefined ? lowest(piece.confidence) : piece.probability); // a deletion has no characters
   const level = (confidence) => (confidence >= 0.9 ? "good" : confidence >= 0.5 ? "fair" : "poor");
   const MAX_CONTEXT = 24; // characters of a word that are shown on either side of an alternative
@@ -46,11 +46,12 @@ const ConservatorView = (() => {
   }
 
   /** The counts of a correction as cards. */
-  function correctionCards({ correction: { characters, changed, rate }, summary: { lost, confident } }) {
+  function correctionCards({ correction: { channels, characters, changed, rate }, summary: { lost, confident } }) {
     return [
       card("Changed", number(changed), `${noun(changed, "character")} in ${counted(lost, "correction")}, ${percent(characters ? changed / characters : 0)} of ${number(characters)}`),
       card("Confident", number(confident), `of ${counted(lost, "correction")}, with a probability of at least 90 %`),
-      ...(lost ? [card("OCR error rate", `${rate.toPrecision(2)} ×`, "relative to the channel")] : []),
+      card("Channel", channels.join(", "), "kind of errors"),
+      ...(lost && typeof rate === "number" ? [card("Error rate", `${rate.toPrecision(2)} ×`, "relative to the channel")] : []),
     ];
   }
 
@@ -62,7 +63,7 @@ const ConservatorView = (() => {
     const origins = [[summary.provenance - fromReferences, "this document"], [fromReferences, used.length === 1 ? used[0].name : counted(used.length, "reference")]]
       .filter(([count]) => count).map(([count, name]) => `${number(count)} from ${name}`).join(", ");
     const lostNote = record.unit === "character"
-      ? `non-ASCII ${noun(summary.lost, "character")} in ${counted(summary.spans, "span")}${record.lost_by ? `: ${record.lost_by} was read as UTF-8` : ""}`
+      ? `${record.lost === "any" ? "" : "non-ASCII "}${noun(summary.lost, "character")} in ${counted(summary.spans, "span")}${record.lost_by ? `: ${record.lost_by} was read as UTF-8` : ""}`
       : `${noun(summary.lost, "byte")} in ${counted(summary.spans, "span")}, ${percent(lostShare)} of ${number(summary.bytes)}`;
     return [
       card("Lost", number(summary.lost), lostNote),

@@ -5,6 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), strict = new TextDecoder("utf-8", { fatal: true }), encoder = new TextEncoder();
   const UTF8 = "utf-8";
+  const CHANNEL = "channel:"; // prefix of the values of the type of damage that are channels
   // bytes: the document in UTF-8, which the text box shows; null after an edit: the text in the box is the document, with
   // the line ends of the bytes (crlf). file: name, bytes and OCR format of the opened file; null if the document is another
   // text, such as an edited one. encoding: encoding of the file, also after an edit. result: the shown result. source: the
@@ -161,9 +162,10 @@
     const choices = new Map(state.choices), { text: _, ...record } = previous ?? {};
     Object.assign(state, { running: new AbortController(), sentChoices: pending().length });
     setBusy(true, !previous);
-    const options = settings(), isOcr = options.lost === "ocr" || source.file?.format;
+    const options = settings(), selected = options.lost.startsWith(CHANNEL) ? options.lost.slice(CHANNEL.length) : null;
+    const channel = selected === "auto" && previous ? "mask" : selected ?? (source.file?.format ? "ocr" : null);
     const request = {
-      ...source.content, ...options, ...(isOcr && { lost: "auto", channel: "ocr", alternatives: 0 }),
+      ...source.content, ...options, ...(channel && { lost: "auto", channel, alternatives: 0 }),
       references: options.memory ? state.references.map(({ name, text }) => ({ name, text })) : [],
       experts: selectedExperts(), choices: [...choices.values()], previous: previous && record,
     };
