@@ -5,17 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from conservator.channel_names import AUTO
-from conservator.channels import OcrConfidence, as_channel, needs_experts, split_channels
+from conservator.channels import OcrConfidence, needs_experts
 from conservator.document import Document, open_document
-from conservator.documents import FixedText, read_damaged
+from conservator.documents import FixedText
 from conservator.errors import OptionError, TooSlowError
 from conservator.experts import Meter, OutOfTimeError, Progress, References
 from conservator.experts.causal import CausalExpert
 from conservator.field import Engine
-from conservator.options import DEFAULTS, RestoreOptions, expert_names
+from conservator.options import RestoreOptions, expert_names
+from conservator.pipelines.estimates import estimate_bytes_read, estimate_rescoring
 from conservator.pipelines.notated import restore_document
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
@@ -23,13 +21,9 @@ from conservator.pipelines.stages import detect
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
-from conservator.system.threads import SINGLE_THREAD_BYTES, threads_for
-from conservator.vocabularies import BYTES
+from conservator.system.threads import threads_for
 
 AnyDocument = str | bytes | Path | Document
-# share: bytes of an OCR text that rescoring is assumed to read, for the time estimate [untuned]
-ASSUMED_UNCERTAIN_SHARE = 0.25
-ASSUMED_OPEN_SHARE = 0.1  # share: the same for the visible bytes of a text that may be overwritten [untuned]
 
 
 class Restorer:
@@ -145,17 +139,7 @@ class Restorer:
         """Estimate how long language models take with a document; 0 if the effort is not ``best``."""
         options = document.select_channel(self.options)
         rescorer = self.models.rescorer(options)
-        if rescorer is None:
-            return 0.0
-        if options.channel == AUTO or not needs_experts(options.channel):
-            uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
-            return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
-        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap_markers)
-        visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
-        channels = [as_channel(part, BYTES.size) for part in split_channels(options.channel) if needs_experts(part)]
-        overwritten = ASSUMED_OPEN_SHARE * any(channel.may_overwrite for channel in channels)
-        uncertain = len(damaged.lost) + int(overwritten * len(visible))
-        return rescorer.estimate_seconds(visible.decode(errors="replace"), uncertain)
+        return 0.0 if rescorer is None else estimate_rescoring(rescorer, document, options)
 
 
 def restore(
@@ -190,17 +174,6 @@ def open_reading(reading: AnyDocument, number: int, options: RestoreOptions, pro
         return reading
     name = None if isinstance(reading, Path) else f"reading {number}"
     return open_document(reading, options, name=name, progress=progress)
-
-
-def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:
-    """Estimate how many bytes the experts read; language models are slow, so at least SINGLE_THREAD_BYTES."""
-    size = len(document.data)
-    if options.effort == "best":
-        return max(SINGLE_THREAD_BYTES, size)
-    if options.evidence_radius is None or options.channel != DEFAULTS.channel:
-        return size
-    markers = sum(document.data.count(marker.encode()) for marker in options.markers)
-    return min(size, 2 * options.evidence_radius * markers)
 
 
 def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOptions:
