@@ -68,6 +68,12 @@ OCR = "The prisoner was taken to the station hy the constable."
 GERMAN_OCR = "Der Richter sagte, dass der Mann in dem Hanse gewesen war und nicht mebr dort wohnte."
 OVERWRITTEN = "The harbour was qu\x7fet in the morning, and the boats l#y close to the wall of the old fort."
 UNDAMAGED = "Nothing is lost in this document.\n"
+MOJIBAKE = "Herr M\u00c3\u00bcller wohnt in K\u00c3\u00b6ln, und er fuhr gestern nach Hause."
+TYPING = "teh quick borwn fox jumps over the lazy dog, and then it sleeps in the old house."
+SPACES = "thequickbrownfoxjumpsoverthelazydogandthenitsleepsintheoldhouse"
+CASE = "wir sind mit dem zug nach berlin gefahren und haben unsere freunde in m\u00fcnchen besucht."
+BROKEN = "The houses of the old har-\nbour were quiet in the mor-\nning, and the boats lay close.\n"
+NOTATED = "D(is) M(anibus) [...] vixit an[nis ..] fecit"
 HOCR = hocr_file()
 
 FILES = {  # name -> the bytes of a file
@@ -92,6 +98,12 @@ FILES = {  # name -> the bytes of a file
     "broken.alto.xml": alto_file()[:-60],
     "empty.txt": b"",
     "undamaged.txt": UNDAMAGED.encode(),
+    "mojibake.txt": MOJIBAKE.encode(),
+    "typing.txt": TYPING.encode(),
+    "spaces.txt": SPACES.encode(),
+    "case.txt": CASE.encode(),
+    "broken.txt": BROKEN.encode(),
+    "notated.txt": NOTATED.encode(),
     "binary.dat": b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0",
 }
 ROWS = {  # name -> a text, such as a row of a table
@@ -112,6 +124,15 @@ OPTIONS = {  # name -> fields of RestoreOptions
     "replacement": {"channel": "replacement:0.05"},
     "ocr": {"channel": "ocr"},
     "ocr strict": {"channel": "ocr", "min_log_odds": 9.0},
+    "auto": {"channel": "auto"},
+    "mojibake": {"channel": "mojibake"},
+    "typing": {"channel": "typing"},
+    "spaces": {"channel": "spaces"},
+    "case": {"channel": "case"},
+    "hyphenation": {"channel": "hyphenation"},
+    "typing and case": {"channel": "typing,case", "alternatives": 2},
+    "leiden": {"notation": "leiden"},
+    "typing best": {"channel": "typing", "effort": "best", "language_models": LANGUAGE_MODEL},
     "mask best": {"effort": "best", "language_models": LANGUAGE_MODEL},
     "ocr best": {"channel": "ocr", "effort": "best", "language_models": LANGUAGE_MODEL},
     "ocr gap": {"channel": "ocr", "gap": "[...]", "min_gap_confidence": 0.0, "alternatives": 2},
@@ -166,6 +187,24 @@ DOCUMENTS = {  # options -> document -> exit code
         "ocr": RESTORED,
     },
     "ocr strict": {"page.hocr": RESTORED},
+    "auto": {
+        "english.txt": RESTORED,
+        "ocr.txt": RESTORED,
+        "page.hocr": RESTORED,
+        "mojibake.txt": RESTORED,
+        "broken.txt": RESTORED,
+        "undamaged.txt": RESTORED,
+        "empty.txt": RESTORED,
+        "binary.dat": BAD_INPUT,
+    },
+    "mojibake": {"mojibake.txt": RESTORED, "english.txt": RESTORED, "undamaged.txt": RESTORED},
+    "typing": {"typing.txt": RESTORED, "page.hocr": RESTORED, "undamaged.txt": RESTORED, "empty.txt": RESTORED},
+    "spaces": {"spaces.txt": RESTORED, "undamaged.txt": RESTORED},
+    "case": {"case.txt": RESTORED, "undamaged.txt": RESTORED},
+    "hyphenation": {"broken.txt": RESTORED, "undamaged.txt": RESTORED},
+    "typing and case": {"typing.txt": RESTORED, "case.txt": RESTORED},
+    "leiden": {"notated.txt": RESTORED},
+    "typing best": {"typing.txt": RESTORED},
     "mask best": {"english.txt": RESTORED, "german.txt": RESTORED, "page.hocr": RESTORED, "english": RESTORED},
     "ocr best": {"ocr.txt": RESTORED, "page.alto.xml": RESTORED},
     "ocr gap": {"ocr.txt": RESTORED, "ocr_gap.txt": RESTORED, "page.hocr": RESTORED},

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channel_names import AUTO, CASE, HYPHENATION, MOJIBAKE, OCR, SPACES, TEXT_CHANNELS, TYPING
+from conservator.channel_names import AUTO, CASE, HYPHENATION, MASK, MOJIBAKE, OCR, SPACES, TEXT_CHANNELS, TYPING
 from conservator.channels import EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
 from conservator.experts import OutOfTimeError
 from conservator.options import ANY_CHARACTER, DEFAULTS, are_marks_characters
 from conservator.pipelines.correction import correct
-from conservator.pipelines.detection import detect_channels
+from conservator.pipelines.detection import detect_channels, has_markers
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.readings import merge_readings, select_readings
@@ -61,7 +61,8 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
     if task.options.channel == AUTO:
         channels = detect(task)
         task = replace(task, options=replace(task.options, channel=",".join(channels)))
-        notices = (detected_notice(channels),)
+        if channels != (MASK,) or has_markers(task.document.data, task.options):
+            notices = (detected_notice(channels),)
     channels = ordered_channels(task)
     if any(channel in TEXT_CHANNELS for channel in channels):
         task = pin_fixed(task)
