@@ -36,8 +36,9 @@ from support.web_server import running
 CASES = [(name, document) for name, documents in DOCUMENTS.items() for document in documents]
 each_case = pytest.mark.parametrize(("name", "document"), CASES, ids=[" ".join(case) for case in CASES])
 FUNCTION_CASES = [("mask", "english.txt"), ("mask", "page.hocr"), ("mask best", "english.txt")]
-TWO_WORKERS = ("mask", "replacement", "ocr", "mask best", "ocr best")  # every channel and effort
-RAY = "mask"  # the options of the Ray test: starting Ray takes seconds
+CHANNELS = ("mask", "replacement", "ocr", "auto", "mojibake", "typing", "spaces", "case", "hyphenation", "leiden")
+PARALLEL = (*CHANNELS, "mask best", "ocr best", "typing best")  # every channel and effort
+PARALLEL_CASES = [case for case in CASES if case[0] in PARALLEL]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -157,17 +158,15 @@ def test_a_batch_is_equivalent(name, document, expected, batches):
     check_batch(batches(name, "--jobs", "1"), expected(name, document), document)
 
 
-@pytest.mark.parametrize(
-    ("name", "document"), [case for case in CASES if case[0] in TWO_WORKERS], ids=lambda part: part
-)
+@pytest.mark.parametrize(("name", "document"), PARALLEL_CASES, ids=lambda part: part)
 def test_a_batch_with_two_workers_is_equivalent(name, document, expected, batches):
     check_batch(batches(name, "--jobs", "2"), expected(name, document), document)
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="pip install conservator[ray]")
-@pytest.mark.parametrize("document", DOCUMENTS[RAY])
-def test_a_batch_with_ray_is_equivalent(document, expected, batches):
-    check_batch(batches(RAY, "--engine", "ray", "--jobs", "2"), expected(RAY, document), document)
+@pytest.mark.parametrize(("name", "document"), PARALLEL_CASES, ids=lambda part: part)
+def test_a_batch_with_ray_is_equivalent(name, document, expected, batches):
+    check_batch(batches(name, "--engine", "ray", "--jobs", "2"), expected(name, document), document)
 
 
 @pytest.mark.parametrize("document", ["page.hocr", "page.alto.xml", "page.tsv"])
